@@ -21,10 +21,9 @@ def Exec_Table : Exec_Attr<"Table", "table"> {
         element_bytes = 2>
     ```
     Equal attributes are one table. `from` and `to` are the places between which a copy or a message moves.
-    For `sum`, `from` is where the contributions lie and `to` where their sums lie. For `shard_chunks` and
-    `line_chunks`, `whole_rows` and `whole_columns`, `to` is the place of the staged operands. If `to` is not
-    given, it equals `from`. A table
-    of kind `message` says how many elements of one value go to each peer.
+    For `sum`, `from` is where the contributions lie and `to` where their sums lie. For chunks of shards, `to`
+    is the place of the staged operands. If `to` is not given, it equals `from`. A table of kind `message`
+    says how many elements of one value go to each peer.
     Constraints: `element_bytes` is 1, 2, 4 or 8 for messages, copies and sums, a multiple of 40 for those of
     parts of lines, and 0 for chunks.
   }];

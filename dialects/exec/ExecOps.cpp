@@ -192,7 +192,8 @@ LogicalResult DispatchChunksOp::verify() {
   auto first = cast<TableAttr>(getTables()[0]);
   for (TableAttr table : getTables().getAsRange<TableAttr>()) {
     if (failed(verifyKind(*this, table,
-                          {TableKind::ShardChunks, TableKind::LineChunks, TableKind::WholeRows,
+                          {TableKind::ShardChunks, TableKind::LineChunks,
+                           TableKind::RectangleChunks, TableKind::WholeRows,
                            TableKind::WholeColumns, TableKind::PartRows, TableKind::PartColumns,
                            TableKind::PartBlocks, TableKind::PartModel, TableKind::BlockChunks})))
       return failure();

@@ -197,6 +197,9 @@ inline constexpr llvm::StringLiteral kCutAttr = "optim.cut";
 /// block alone are computed wherever they are used: every rank knows the scalars, conditions are never sent,
 /// and the narrow value travels instead of the wide one.
 bool hasSpace(mlir::Operation *op);
+/// Whether an operation on elements asks where its element stands: in its block, or among all of its
+/// parameter.
+bool dependsOnPlace(mlir::Operation *op);
 /// The placed tensors that an operation of a rule reads. A tensor is placed if it is an argument of the rule,
 /// the result of an operation with a space, or in `placed`. Each is listed once, in the order of operands. An
 /// operand that is not placed is replaced by the placed tensors that its operation reads.

@@ -144,15 +144,15 @@ LogicalResult KindAttr::verify(function_ref<InFlightDiagnostic()> emitError, Val
 }
 
 LogicalResult StateAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringAttr, Type type,
-                                ValueKind kind, FloatAttr, bool master, bool fromParam,
+                                ValueKind kind, FloatAttr, bool master, plan::Initial start,
                                 bool metric) {
   if (!kind.isStored())
     return emitError() << "expected a state of full, rows, cols or one, found " << plan::name(kind);
   if (metric && (kind != ValueKind::One || !type.isF32() || master))
     return emitError() << "expected a metric that is an f32 of kind one and no master, found "
                        << (master ? "a master of " : "") << type << " of " << plan::name(kind);
-  if (fromParam && (kind != ValueKind::Full || master))
-    return emitError() << "expected a full state that starts at the parameter, found "
+  if (start != plan::Initial::Number && (kind != ValueKind::Full || master))
+    return emitError() << "expected a full state to start at " << plan::name(start) << ", found "
                        << (master ? "a master" : plan::name(kind));
   return success();
 }

@@ -108,22 +108,24 @@ def Optim_State : Optim_Attr<"State", "state"> {
   let summary = "a state of a rule: name, storage type, shape kind, initial value";
   let description = [{`master` marks the full-precision copy of a low-precision parameter; it
     does not exist for parameters that are f32. `metric` marks a number that rules write and do not read.
-    It lies in memory of the library, from which the trainer reads it. `from_param` marks a state that starts
-    at the parameter: the body takes the parameter in the place of the old value where `step` is 1, so nothing
+    It lies in memory of the library, from which the trainer reads it. `start` says where a state starts
+    that starts at no number: the body takes it in the place of the old value where `step` is 1, so nothing
     reads what the state's memory has before.
     ```mlir
     #optim.state<"m", bf16, full, 0.0 : f64, false>
-    #optim.state<"z", f32, full, 0.0 : f64, false from_param = true>
+    #optim.state<"z", f32, full, 0.0 : f64, false start = param>
     #optim.state<"update", f32, one, 0.0 : f64, false, metric = true>
     ```
     Constraints: the kind is full, rows, cols or one; a metric is an f32 of kind one, and no master; a state
-    that starts at the parameter is full, and no master.}];
+    that starts at no number is full, and no master.}];
   let parameters = (ins "::mlir::StringAttr":$name, "::mlir::Type":$type,
                         "::stepc::plan::ValueKind":$kind, "::mlir::FloatAttr":$init,
-                        "bool":$master, DefaultValuedParameter<"bool", "false">:$from_param,
+                        "bool":$master,
+                        DefaultValuedParameter<"::stepc::plan::Initial",
+                                               "::stepc::plan::Initial::Number">:$start,
                         DefaultValuedParameter<"bool", "false">:$metric);
   let assemblyFormat = [{
-    `<` $name `,` $type `,` $kind `,` $init `,` $master (`from_param` `=` $from_param^)?
+    `<` $name `,` $type `,` $kind `,` $init `,` $master (`start` `=` $start^)?
     (`,` `metric` `=` $metric^)? `>`
   }];
   let genVerifyDecl = 1;

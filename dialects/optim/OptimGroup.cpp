@@ -109,6 +109,9 @@ LogicalResult GroupOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return emitOpError("expected parts of the divided parameters, because rule ")
            << getRuleAttr() << " sees blocks, found none";
   if (getJoined()) {
+    if (!rule.getBody().getOps<PositionOp>().empty())
+      return emitOpError("expected no joined axes, because rule ")
+             << getRuleAttr() << " counts rows or columns";
     plan::Group group = toPlan();
     group.computes = bool(getStrategy());
     if (std::string wrong = plan::checkJoined(group, optim::toPlan(rule).states); !wrong.empty())

@@ -41,7 +41,7 @@ static ParseResult parseSourceAndResult(OpAsmParser &parser, Type &source, Type 
 #include "dialects/optim/OptimOps.cpp.inc"
 
 bool optim::hasSpace(Operation *op) {
-  if (op->getNumResults() != 1 || isa<SplatOp>(op))
+  if (op->getNumResults() != 1 || isa<SplatOp, NormalOp>(op))
     return false;
   auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
   if (!type || type.getElementType().isInteger(1))
@@ -107,6 +107,37 @@ LogicalResult BroadcastOp::verify() {
     if (a != b && a != 1)
       return emitOpError("expected axes that are equal or 1 in the source, found ")
              << from << " and " << to;
+  return success();
+}
+
+LogicalResult PositionOp::verify() {
+  auto tensor = dyn_cast<RankedTensorType>(getType());
+  ValueKind wanted = getAxis() == plan::Division::Rows ? ValueKind::Rows : ValueKind::Cols;
+  if (!tensor || (tensor.getRank() == 2 && kindOf(tensor) == wanted))
+    return success();
+  return emitOpError("expected one value per ")
+         << (wanted == ValueKind::Rows ? "row" : "column") << ", found " << tensor;
+}
+
+bool optim::dependsOnPlace(Operation *op) { return isa<PositionOp, NormalOp>(op); }
+
+void NormalOp::build(OpBuilder &builder, OperationState &state, Type result, Value high, Value low,
+                     Value condition, int64_t call) {
+  build(builder, state, result, high, low, condition, call, /*element=*/Value(), /*key=*/Value());
+}
+
+LogicalResult NormalOp::verify() {
+  constexpr int64_t kMost = (int64_t(1) << 30) - 1; // each call has four counters
+  if (int64_t call = int64_t(getCall()); call < 0 || call > kMost)
+    return emitOpError("expected a call from 0 to ") << kMost << ", found " << call;
+  auto tensor = dyn_cast<RankedTensorType>(getType());
+  if (tensor && (tensor.getRank() != 2 || kindOf(tensor) != ValueKind::Full))
+    return emitOpError("expected a value for each element of a block, found ") << tensor;
+  for (Type type : {getHigh().getType(), getCondition().getType()}) {
+    auto one = dyn_cast<RankedTensorType>(type);
+    if (bool(one) != bool(tensor) || (one && kindOf(one) != ValueKind::One))
+      return emitOpError("expected a seed and a condition of one value, found ") << type;
+  }
   return success();
 }
 

@@ -118,8 +118,8 @@ def Optim_RuleOp : Optim_Op<"rule", [Symbol, IsolatedFromAbove, HasParent<"::mli
     /// The number of the first scalar argument. Hyperparameters come first, then step, rows, cols, numel.
     unsigned getFirstScalarArgument() { return 2 + getNumStates(); }
     StateAttr getState(unsigned i) { return ::llvm::cast<StateAttr>(getStates()[i]); }
-    /// True if the body has no MatrixOpInterface and all states are full. The rule then treats each element
-    /// by itself.
+    /// True if the body has no MatrixOpInterface and no optim.position, and all states are full. The rule
+    /// then treats each element by itself.
     bool isElementwise();
     /// Whether results depend on how elements form blocks: the rule is not elementwise, or reads rows, cols
     /// or numel.

@@ -235,7 +235,7 @@ bool RuleOp::isElementwise() {
     if (getState(i).getKind() != ValueKind::Full)
       return false;
   return llvm::none_of(getBody().getOps(),
-                       [](Operation &op) { return isa<MatrixOpInterface>(op); });
+                       [](Operation &op) { return isa<MatrixOpInterface, PositionOp>(op); });
 }
 
 bool RuleOp::seesBlocks() {

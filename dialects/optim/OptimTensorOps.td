@@ -35,6 +35,51 @@ def Optim_BroadcastOp : Optim_Op<"broadcast", [Pure]> {
   let hasVerifier = 1;
 }
 
+def Optim_PositionOp : Optim_Op<"position", [Pure]> {
+  let summary = "where an element stands in its block: the number of its row or column, from 0";
+  let description = [{
+    ```mlir
+    %r = optim.position rows : tensor<?x1xf32>
+    ```
+    Rounded to f32: numbers above 2^24 may be a neighbour. In the region of a comm.stage, and in kernels over
+    chunks, the result is a scalar: the row or column of the element that the region computes. The block is
+    the whole one, wherever its elements lie.
+    Constraints: a tensor has one value per row for rows, and one per column for columns.
+  }];
+  let arguments = (ins Optim_BlockAxis:$axis);
+  let results = (outs AnyTypeOf<[F32, RankedTensorOf<[F32]>]>:$result);
+  let assemblyFormat = "custom<Word>($axis) attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def Optim_NormalOp : Optim_Op<"normal", [Pure, AllTypesMatch<["high", "low"]>, AttrSizedOperandSegments]> {
+  let summary = "random numbers of the normal distribution, one for each element (runtime/random/Philox.h)";
+  let description = [{
+    ```mlir
+    %n = optim.normal %high, %low if %first call 0
+        : tensor<1x1xf32>, tensor<1x1xi1> to tensor<?x?xf32>
+    ```
+    `high` and `low` are halves of the seed, whole numbers from 0 to 65535. They and the condition have one
+    value for all elements. Where the condition does not hold, the results are 0 and nothing is computed.
+    `call` tells the draws of a rule apart. The counter has step 1: numbers are drawn where states start.
+    In the region of a comm.stage all values are scalars. In a kernel over chunks, the element's number among
+    those of its parameter, and the parameter's key, become operands.
+    Constraints: a call from 0 to 2^30 - 1; a tensor of the result has a value for each element of a block.
+  }];
+  let arguments = (ins AnyTypeOf<[F32, RankedTensorOf<[F32]>]>:$high,
+                       AnyTypeOf<[F32, RankedTensorOf<[F32]>]>:$low,
+                       AnyTypeOf<[I1, RankedTensorOf<[I1]>]>:$condition,
+                       I64Attr:$call, Optional<I64>:$element, Optional<I32>:$key);
+  let results = (outs AnyTypeOf<[F32, RankedTensorOf<[F32]>]>:$result);
+  let assemblyFormat = [{
+    $high `,` $low `if` $condition `call` $call (`at` $element^ `:` type($element))?
+    (`of` $key^ `:` type($key))? attr-dict `:` type($high) `,` type($condition) `to` type($result)
+  }];
+  let builders = [OpBuilder<(ins "::mlir::Type":$result, "::mlir::Value":$high, "::mlir::Value":$low,
+                                 "::mlir::Value":$condition, "int64_t":$call)>];
+  let hasVerifier = 1;
+}
+
 def Optim_LerpOp : Optim_Op<"lerp", [Pure, AllTypesMatch<["from", "to", "weight", "result"]>]> {
   let summary = "linear interpolation: from + weight · (to − from)";
   let description = [{Rounds as sub, mul, add. Expanded by `optim-expand-named`.}];

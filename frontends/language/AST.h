@@ -50,7 +50,8 @@ struct Hyperparameter {
   std::optional<Constant> defaultValue;
   bool isBroken = false; ///< The default could not be read, and the error was reported.
   SourceRange range;
-  bool isUsed = false; ///< analysis
+  bool isUsed = false;     ///< analysis
+  bool isImplicit = false; ///< analysis: `seed`, which a rule that draws has undeclared
   /// analysis: the first place where the hyperparameter itself is rounded to
   /// f32 because it meets a tensor there.
   std::optional<SourceRange> meetsTensor;
@@ -62,7 +63,8 @@ struct StateDeclaration {
   ElementType element = ElementType::Invalid; ///< Invalid after a syntax error.
   Shape shape = Shape::Full;                  ///< Never Scalar.
   std::optional<Constant> initial;            ///< Zero where absent.
-  bool startsAtParam = false; ///< analysis: the first step takes the parameter for its old value
+  /// analysis: what the first step takes for its old value, unless it is a number.
+  plan::Initial start = plan::Initial::Number;
   SourceRange range;
   bool isAssigned = false; ///< analysis
   bool isRead = false;     ///< analysis: read by any statement, also by the one that assigns it
@@ -141,6 +143,8 @@ struct NameExpr : Expr {
     Rows,
     Cols,
     Numel,
+    Row,
+    Col,
     Hyperparameter,
     State,
     Let,

@@ -40,7 +40,7 @@ void warnUnused(const File &file, Diagnostics &diagnostics) {
     for (const StateDeclaration &state : body->states) {
       if (!state.isAssigned && !state.isRead)
         diagnostics.warning(state.name.range, "state '" + state.name.text + "' is never used");
-      else if (!state.isAssigned && !state.startsAtParam)
+      else if (!state.isAssigned && state.start == stepc::plan::Initial::Number)
         diagnostics.warning(state.name.range, "state '" + state.name.text + "' is never assigned")
             .withHint("if the trainer writes it, say so: '" + state.name.text + " = " +
                       state.name.text + "'");
@@ -115,9 +115,15 @@ StringRef BodyAnalyzer::describe(Type type) const {
 void BodyAnalyzer::declare(const Name &name, Symbol symbol) {
   symbol.range = name.range;
   auto [it, isNew] = symbols.try_emplace(name.text, symbol);
-  if (!isNew)
-    diagnostics.error(name.range, "'" + Twine(name.text) + "' is declared twice")
-        .withNote(it->second.range, "the first declaration is here");
+  if (isNew)
+    return;
+  const Hyperparameter *first = it->second.hyperparameter;
+  Diagnostic &error = diagnostics.error(name.range, "'" + Twine(name.text) + "' is declared twice");
+  if (first && first->isImplicit)
+    error.withNote(it->second.range, "random numbers have the hyperparameter 'seed'")
+        .withHint("take another name, or declare the hyperparameter: 'seed = 0'");
+  else
+    error.withNote(it->second.range, "the first declaration is here");
 }
 
 void BodyAnalyzer::declareAll() {
@@ -366,7 +372,8 @@ std::vector<StringRef> BodyAnalyzer::valueNames(uint32_t before) const {
 // Rules
 //===----------------------------------------------------------------------===//
 
-static constexpr StringRef namesOfRules[] = {"param", "grad", "step", "rows", "cols", "numel"};
+static constexpr StringRef namesOfRules[] = {"param", "grad",  "step", "rows",
+                                             "cols",  "numel", "row",  "col"};
 
 RuleAnalyzer::RuleAnalyzer(Rule &rule, const File &file, Diagnostics &diagnostics)
     : BodyAnalyzer(rule,

@@ -108,8 +108,15 @@ bool BodyAnalyzer::resolveBuiltin(NameExpr &name) {
   return false;
 }
 
+bool BodyAnalyzer::resolvePosition(NameExpr &name) {
+  if (name.name != "row" && name.name != "col")
+    return false;
+  name.symbol = name.name == "row" ? NameExpr::Symbol::Row : NameExpr::Symbol::Col;
+  return true;
+}
+
 Type BodyAnalyzer::analyzeName(NameExpr &name) {
-  if (resolveBuiltin(name)) {
+  if (resolveBuiltin(name) || (!symbols.contains(name.name) && resolvePosition(name))) {
     switch (name.symbol) {
     case NameExpr::Symbol::Param:
     case NameExpr::Symbol::Grad:
@@ -129,6 +136,11 @@ Type BodyAnalyzer::analyzeName(NameExpr &name) {
       if (!needMatrix(name.range, "'" + Twine(name.name) + "'"))
         return {};
       return arithmetic(Shape::Scalar);
+    case NameExpr::Symbol::Row:
+    case NameExpr::Symbol::Col:
+      if (!needMatrix(name.range, "'" + Twine(name.name) + "'"))
+        return {};
+      return arithmetic(name.symbol == NameExpr::Symbol::Row ? Shape::Rows : Shape::Cols);
     case NameExpr::Symbol::Numel:
       if (!needParameter(name.range, "'numel'"))
         return {};

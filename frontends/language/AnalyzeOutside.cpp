@@ -114,27 +114,50 @@ bool OutsideAnalyzer::isAllowedPower(const BinaryExpr &power) {
 
 } // namespace
 
-/// Whether a state starts at a value that is named, not computed. Reports a name that the state cannot take.
-static bool startsAtValue(StateDeclaration &state, const Body &body, Diagnostics &diagnostics) {
-  const auto *name = llvm::dyn_cast_if_present<NameExpr>(state.initial->computed.get());
-  if (!name)
-    return false;
-  if (name->name == "identity" || name->name == "normal") {
-    diagnostics.error(name->range,
-                      "a state that starts at '" + Twine(name->name) + "' is not supported yet");
-    return true;
+/// The start that a name says, or nothing.
+static std::optional<stepc::plan::Initial> startOf(StringRef name) {
+  for (auto start :
+       {stepc::plan::Initial::Param, stepc::plan::Initial::Identity, stepc::plan::Initial::Normal})
+    if (name == StringRef(stepc::plan::name(start)))
+      return start;
+  return std::nullopt;
+}
+
+/// Gives a rule that draws random numbers the hyperparameter `seed`, unless the rule declares it.
+static void addSeed(Rule &rule, SourceRange range) {
+  auto isSeed = [](const Hyperparameter &each) { return each.name.text == "seed"; };
+  auto known = llvm::find_if(rule.hyperparameters, isSeed);
+  if (known == rule.hyperparameters.end()) {
+    rule.hyperparameters.push_back({{"seed", range}, Constant{0, range}});
+    rule.hyperparameters.back().range = range;
+    rule.hyperparameters.back().isImplicit = true;
+    known = std::prev(rule.hyperparameters.end());
   }
-  if (name->name != "param" || llvm::isa<Model>(body))
+  known->isUsed = true;
+}
+
+/// Whether a state starts at a value that is named, not computed. Reports a name that the state cannot take.
+static bool startsAtValue(StateDeclaration &state, Body &body, Diagnostics &diagnostics) {
+  const auto *name = llvm::dyn_cast_if_present<NameExpr>(state.initial->computed.get());
+  std::optional<stepc::plan::Initial> start = name ? startOf(name->name) : std::nullopt;
+  auto *rule = llvm::dyn_cast<Rule>(&body);
+  if (!start || !rule)
     return false;
-  state.startsAtParam = state.shape == Shape::Full;
-  // Two operations round the parameter to the state's type, and three choose between the two.
-  state.depth = 5;
-  if (!state.startsAtParam)
+  // At most so many operations make the value, round it to the state's type and choose it.
+  state.depth = 12;
+  if (state.shape != Shape::Full) {
     diagnostics
         .error(name->range, "expected a number, because '" + Twine(state.name.text) + "' has " +
-                                describe(state.shape) + ", found 'param'")
+                                describe(state.shape) + ", found '" + name->name + "'")
         .withNote(state.range, "the state is declared here")
         .withHint("only a state shaped like the parameter can start at it");
+    return true;
+  }
+  state.start = *start;
+  if (*start == stepc::plan::Initial::Identity && !rule->needsMatrix)
+    rule->needsMatrix = MatrixNeed{name->range, "'identity'"};
+  if (*start == stepc::plan::Initial::Normal)
+    addSeed(*rule, name->range);
   return true;
 }
 

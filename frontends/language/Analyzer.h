@@ -72,6 +72,8 @@ protected:
   Type analyzeExpr(Expr &expr);
   Type analyzeName(NameExpr &name);
   bool resolveBuiltin(NameExpr &name);
+  /// Resolves `row` and `col`, which a declaration hides.
+  bool resolvePosition(NameExpr &name);
   bool isOfMatrix(llvm::StringRef hint) const;
   void unknownName(llvm::StringRef name, SourceRange range);
   Type analyzeUnary(UnaryExpr &unary);

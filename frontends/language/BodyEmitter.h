@@ -52,6 +52,8 @@ protected:
   mlir::Value emitLink(const BinaryExpr &binary, mlir::Value lhs);
   mlir::Value emitPower(const BinaryExpr &binary, mlir::Value base);
   mlir::Value emitModelValue(const ModelValueExpr &value);
+  /// The number of each row (column), from 0, as one value per row (column).
+  mlir::Value emitPosition(mlir::Location loc, Shape shape);
   mlir::Value emitCall(const CallExpr &call);
   mlir::Value emitFinite(mlir::Location loc, mlir::Value value);
   mlir::Value emitSign(mlir::Location loc, mlir::Value value);

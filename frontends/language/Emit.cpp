@@ -122,17 +122,17 @@ ArrayAttr BodyEmitter::hyperparameterNames() {
 
 SmallVector<Attribute> BodyEmitter::stateAttributes() {
   SmallVector<Attribute> attributes;
-  auto add = [&](const Name &name, ElementType element, Shape shape, double initial, bool fromParam,
-                 bool metric) {
+  auto add = [&](const Name &name, ElementType element, Shape shape, double initial,
+                 plan::Initial start, bool metric) {
     attributes.push_back(optim::StateAttr::get(
         builder.getContext(), builder.getStringAttr(name.text), elementType(element),
-        valueKind(shape), builder.getF64FloatAttr(initial), /*master=*/false, fromParam, metric));
+        valueKind(shape), builder.getF64FloatAttr(initial), /*master=*/false, start, metric));
   };
   for (const StateDeclaration &state : body.states)
     add(state.name, state.element, state.shape, state.initial ? state.initial->value : 0,
-        state.startsAtParam, /*metric=*/false);
+        state.start, /*metric=*/false);
   for (const MetricStatement *metric : body.metrics())
-    add(metric->target, ElementType::F32, Shape::One, 0, /*fromParam=*/false, /*metric=*/true);
+    add(metric->target, ElementType::F32, Shape::One, 0, plan::Initial::Number, /*metric=*/true);
   return attributes;
 }
 
@@ -218,26 +218,68 @@ private:
   ArrayAttr allStates() {
     SmallVector<Attribute> attributes = stateAttributes();
     if (rule.master)
-      attributes.push_back(optim::StateAttr::get(
-          builder.getContext(), builder.getStringAttr("master"), builder.getF32Type(),
-          optim::ValueKind::Full, builder.getF64FloatAttr(0), /*master=*/true,
-          /*fromParam=*/false, /*metric=*/false));
+      attributes.push_back(
+          optim::StateAttr::get(builder.getContext(), builder.getStringAttr("master"),
+                                builder.getF32Type(), optim::ValueKind::Full,
+                                builder.getF64FloatAttr(0), /*master=*/true, plan::Initial::Number,
+                                /*metric=*/false));
     return builder.getArrayAttr(attributes);
   }
 
-  /// In the first step of a parameter, states that start at it have its value, rounded to their type.
+  /// In the first step of a parameter, states that start at no number have that value, rounded to their
+  /// type.
   void emitInitialValues() {
+    int64_t draws = 0;
     for (const StateDeclaration &state : rule.states) {
-      if (!state.startsAtParam)
+      if (state.start == plan::Initial::Number)
         continue;
       Location loc = locate(state.range);
       Value one = constant(loc, 1);
       Value isFirst = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OEQ, step, one);
-      Value initial = toF32(loc, toElement(loc, param, state.element));
+      Value value = state.start == plan::Initial::Param      ? param
+                    : state.start == plan::Initial::Identity ? emitIdentity(loc)
+                                                             : emitNormal(loc, isFirst, draws++);
+      Value initial = toF32(loc, toElement(loc, value, state.element));
       Value condition = toShape(loc, isFirst, state.shape);
       states[&state] =
           arith::SelectOp::create(builder, loc, condition, initial, states.lookup(&state));
     }
+  }
+
+  Value emitIdentity(Location loc) {
+    Value row = toShape(loc, emitPosition(loc, Shape::Rows), Shape::Full);
+    Value col = toShape(loc, emitPosition(loc, Shape::Cols), Shape::Full);
+    Value isEqual = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OEQ, row, col);
+    Value one = constantLike(loc, 1, row), zero = constantLike(loc, 0, row);
+    return arith::SelectOp::create(builder, loc, isEqual, one, zero);
+  }
+
+  /// Random numbers of the normal distribution, in the first step alone. The seed is rounded down, and counts
+  /// modulo 2^32.
+  Value emitNormal(Location loc, Value isFirst, int64_t call) {
+    constexpr double half = 1 << 16;
+    const Hyperparameter *seed = nullptr;
+    for (const Hyperparameter &hyper : rule.hyperparameters)
+      if (hyper.name.text == "seed")
+        seed = &hyper;
+    Value rest = math::FloorOp::create(builder, loc, hyperparameters.lookup(seed));
+    // The lower half of what is left, and then what is left above it. A seed that is no number counts as 0.
+    auto takeHalf = [&] {
+      Value scale = constant(loc, half), zero = constant(loc, 0);
+      Value above =
+          math::FloorOp::create(builder, loc, arith::DivFOp::create(builder, loc, rest, scale));
+      Value taken = arith::SubFOp::create(builder, loc, rest,
+                                          arith::MulFOp::create(builder, loc, above, scale));
+      rest = above;
+      Value isNumber = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OGE, taken, zero);
+      Value word = arith::SelectOp::create(builder, loc, isNumber, taken, zero);
+      return toShape(loc, word, Shape::One);
+    };
+    Value low = takeHalf();
+    Value high = takeHalf();
+    Value condition = toShape(loc, isFirst, Shape::One);
+    return optim::NormalOp::create(builder, loc, tensorType(Shape::Full, builder.getF32Type()),
+                                   high, low, condition, call);
   }
 
   void addArguments(Block &block) {

@@ -51,6 +51,10 @@ Value BodyEmitter::emitName(const NameExpr &name) {
     return cols;
   case NameExpr::Symbol::Numel:
     return numel;
+  case NameExpr::Symbol::Row:
+    return emitPosition(locate(name.range), Shape::Rows);
+  case NameExpr::Symbol::Col:
+    return emitPosition(locate(name.range), Shape::Cols);
   case NameExpr::Symbol::Hyperparameter:
     return hyperparameters.lookup(name.hyperparameter);
   case NameExpr::Symbol::State:
@@ -61,6 +65,11 @@ Value BodyEmitter::emitName(const NameExpr &name) {
     break;
   }
   llvm_unreachable("analysis resolves every name");
+}
+
+Value BodyEmitter::emitPosition(Location loc, Shape shape) {
+  auto axis = shape == Shape::Rows ? plan::Division::Rows : plan::Division::Columns;
+  return optim::PositionOp::create(builder, loc, tensorType(shape, builder.getF32Type()), axis);
 }
 
 Value BodyEmitter::emitModelValue(const ModelValueExpr &value) {

@@ -206,6 +206,16 @@ static std::string tooManyPeers(const StrategyQuery &query, const Judgement &jud
   return {};
 }
 
+/// Whether a value that is made where it is used depends on where an element stands.
+static bool dependsOnWhere(Value value, llvm::DenseSet<Value> &seen) {
+  Operation *op = value.getDefiningOp();
+  if (!op || hasSpace(op) || !seen.insert(value).second)
+    return false;
+  return optim::dependsOnPlace(op) || llvm::any_of(op->getOperands(), [&](Value operand) {
+           return dependsOnWhere(operand, seen);
+         });
+}
+
 std::string StrategyModel::whyNotFast(const StrategyQuery &query, RuleOp rule,
                                       StrategyAttrInterface strategy) const {
   if (!strategy.roundsOtherwise())
@@ -216,8 +226,8 @@ std::string StrategyModel::whyNotFast(const StrategyQuery &query, RuleOp rule,
   cut.slabs = strategy.slabs(query);
   if (cut.slabs.factors.empty())
     return {};
-  // A slab lacks rows or columns of its block. So a rule with slabs may have no other matrix operation, and
-  // no values per row, column or block.
+  // A slab lacks rows or columns of its block. So a rule with slabs may have no other matrix operation, no
+  // values per row, column or block, and no numbers of rows, columns or elements.
   std::string name = "rule " + rule.getWrittenName().str();
   for (Operation &op : rule.getBody().front()) {
     auto matrix = dyn_cast<MatrixOpInterface>(op);
@@ -229,6 +239,9 @@ std::string StrategyModel::whyNotFast(const StrategyQuery &query, RuleOp rule,
     if (matrix)
       return name + " has " + op.getName().stripDialect().str() +
              " of blocks, which have to be whole";
+    llvm::DenseSet<Value> seen;
+    if (llvm::any_of(op.getOperands(), [&](Value value) { return dependsOnWhere(value, seen); }))
+      return name + " counts rows, columns or elements where blocks have to be whole";
     for (Value value : placedOperands(&op))
       if (ValueKind kind = kindOf(value.getType()).value_or(ValueKind::Full);
           kind != ValueKind::Full)

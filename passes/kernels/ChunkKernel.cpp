@@ -2,6 +2,8 @@
 
 #include "passes/kernels/ChunkKernel.h"
 
+#include "passes/kernels/ParameterKernel.h"
+
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -238,6 +240,7 @@ LogicalResult ChunkKernel::read() {
         (!overShards || !isLine || !writes.back().element.isF32() || generic.getNumDpsInits() != 1))
       return refuse(generic, "one line of f32 to which it reduces the terms of shards");
   }
+  readNumbers();
   if (sums) {
     if (sums < 0)
       return refuse(kernel, "a number of exact sums above 0");
@@ -252,9 +255,38 @@ LogicalResult ChunkKernel::read() {
   return success();
 }
 
-void ChunkEmitter::bind(Value chunkRows, Value memory, function_ref<Value()> shards) {
+Value ChunkKernel::argumentOf(Place place, Type type, Location loc) {
+  auto known = llvm::find_if(reads, [&](const ChunkOperand &o) { return o.place == place; });
+  auto index = unsigned(known - reads.begin());
+  if (known == reads.end()) {
+    reads.push_back({place, type, /*slot=*/each});
+    body->insertArgument(index, type, loc);
+  }
+  return body->getArgument(index);
+}
+
+void ChunkKernel::readNumbers() {
+  for (auto op : llvm::make_early_inc_range(body->getOps<optim::PositionOp>())) {
+    auto place = op.getAxis() == plan::Division::Rows ? Place::RowNumber : Place::ColumnNumber;
+    op.replaceAllUsesWith(argumentOf(place, op.getType(), op.getLoc()));
+    op.erase();
+  }
+  for (auto op : body->getOps<optim::NormalOp>()) {
+    Builder b(op.getContext());
+    op.getElementMutable().assign(argumentOf(Place::ElementNumber, b.getI64Type(), op.getLoc()));
+    auto behind = [&] { return unsigned(reads.size() + columns.size()); };
+    if (!readsKey)
+      body->insertArgument(behind(), b.getI32Type(), op.getLoc());
+    readsKey = true;
+    op.getKeyMutable().assign(body->getArgument(behind()));
+  }
+}
+
+void ChunkEmitter::bind(Value chunkRows, Value memory, Value ofParameters,
+                        function_ref<Value()> shards) {
   chunks = chunkRows;
   workspace = memory;
+  records = ofParameters;
   for (auto [index, source] : llvm::enumerate(sources)) {
     if (isa<exec::ShardsAttr>(kernel.operand(index)))
       source.table = shards();
@@ -280,6 +312,15 @@ std::pair<Value, Value> ChunkEmitter::bindOperands(bool withWrites) {
     for (ChunkOperand &operand : *list) {
       if (list == &kernel.writes && !withWrites)
         continue;
+      if (operand.isNumber()) {
+        bool ofElements = operand.place == Place::ElementNumber;
+        operand.base =
+            field(operand.place == Place::RowNumber      ? offsetof(stepc_chunk, row)
+                  : operand.place == Place::ColumnNumber ? offsetof(stepc_chunk, col)
+                                                         : offsetof(stepc_chunk, element));
+        operand.stride = ofElements ? field(offsetof(stepc_chunk, element_stride)) : Value();
+        continue;
+      }
       if (const ChunkOperand *same = placed[operand.slot]; same && same->place == operand.place) {
         operand = *same;
         continue;
@@ -307,6 +348,10 @@ std::pair<Value, Value> ChunkEmitter::bindOperands(bool withWrites) {
       case Place::Column:
         offset = field(offsetof(stepc_chunk, per_column));
         break;
+      case Place::RowNumber:
+      case Place::ColumnNumber:
+      case Place::ElementNumber:
+        llvm_unreachable("numbers have no memory");
       }
       operand.base = b.address(base, operand.storage, offset);
       if (operand.place == Place::Block && list == &kernel.reads)
@@ -321,6 +366,12 @@ void ChunkEmitter::emitUniform() {
     Value row = place(sources[0].word);
     for (int64_t column : kernel.columns)
       scalars.push_back(b.load(b.getF32Type(), b.address(row, b.getF32Type(), column)));
+  }
+  if (kernel.readsKey) {
+    Value record = recordOf(b, records, field(offsetof(stepc_chunk, parameter)));
+    // The upper half of the word is 0.
+    scalars.push_back(
+        b.load(b.getI32Type(), fieldOf(b, record, offsetof(stepc_parameter_record, key)), 8));
   }
   body.emitUniform(b, scalars);
 }
@@ -371,26 +422,52 @@ Value ChunkEmitter::at(const ChunkOperand &operand, Value row, Value column) {
   return b.address(operand.base, operand.storage, offset);
 }
 
+/// `first`, first + 1, …: `width` of them, or `first` alone if `width` is 0.
+static Value numbersFrom(KernelBuilder &b, Value first, int64_t width) {
+  if (!width)
+    return first;
+  auto words = VectorType::get(width, b.getI64Type());
+  SmallVector<int64_t> lanes = llvm::to_vector(llvm::seq<int64_t>(width));
+  Value steps = arith::ConstantOp::create(b, b.loc, DenseIntElementsAttr::get(words, lanes));
+  return arith::AddIOp::create(b, b.loc, broadcast(b, first, width), steps);
+}
+
+static Value asF32(KernelBuilder &b, Value number) {
+  Type type = b.getF32Type();
+  if (auto vector = dyn_cast<VectorType>(number.getType()))
+    type = vector.clone(type);
+  return arith::SIToFPOp::create(b, b.loc, type, number);
+}
+
 void ChunkEmitter::loadRow(Value row) {
   for (ChunkOperand &operand : kernel.reads)
     if (operand.place == Place::Row)
       operand.single = loadStored(b, operand.element, at(operand, row, {}));
+    else if (operand.place == Place::RowNumber)
+      operand.single = asF32(b, b.add(operand.base, row));
+}
+
+Value ChunkEmitter::valueOf(const ChunkOperand &operand, Value row, Value column, int64_t width,
+                            unsigned alignment) {
+  if (operand.place == Place::ColumnNumber)
+    return asF32(b, numbersFrom(b, b.add(operand.base, column), width));
+  if (operand.place == Place::ElementNumber) {
+    Value before = b.add(operand.base, b.mul(row, operand.stride));
+    return numbersFrom(b, b.add(before, column), width);
+  }
+  if (operand.alongColumns())
+    return loadElements(b, operand.element, at(operand, row, column), width, alignment);
+  Value value = operand.single;
+  if (!operand.isNumber() && storageOf(operand.element) != operand.element)
+    value = arith::BitcastOp::create(b, b.loc, operand.element, value);
+  return width ? broadcast(b, value, width) : value;
 }
 
 SmallVector<Value> ChunkEmitter::emitBody(Value row, Value column, int64_t width,
                                           unsigned alignment) {
   SmallVector<Value> values;
-  for (const ChunkOperand &operand : kernel.reads) {
-    if (operand.alongColumns())
-      values.push_back(loadElements(b, operand.element, at(operand, row, column), width,
-                                    operand.alongColumns() ? alignment : 0));
-    else {
-      Value value = operand.single;
-      if (storageOf(operand.element) != operand.element)
-        value = arith::BitcastOp::create(b, b.loc, operand.element, value);
-      values.push_back(width ? broadcast(b, value, width) : value);
-    }
-  }
+  for (const ChunkOperand &operand : kernel.reads)
+    values.push_back(valueOf(operand, row, column, width, alignment));
   return body.emit(b, values, width);
 }
 

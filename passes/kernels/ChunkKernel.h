@@ -20,20 +20,28 @@ namespace stepc::kernels {
 struct ChunkOperand {
   /// Where element (r, c) of a chunk stands.
   enum class Place {
-    Shards, ///< local + r · localStride + c in the shard of the parameter
-    Staged, ///< staged + r · stagedStride + c
-    Block,  ///< one value per block: [perBlock]
-    Row,    ///< one value per row: [perRow + r · perRowStride]
-    Column, ///< one value per column: [perColumn + c]
+    Shards,        ///< local + r · localStride + c in the shard of the parameter
+    Staged,        ///< staged + r · stagedStride + c
+    Block,         ///< one value per block: [perBlock]
+    Row,           ///< one value per row: [perRow + r · perRowStride]
+    Column,        ///< one value per column: [perColumn + c]
+    RowNumber,     ///< no memory: the row r of the chunk in its block, as f32
+    ColumnNumber,  ///< no memory: the column c in its block, as f32
+    ElementNumber, ///< no memory: the number among the elements of the parameter, as i64
   };
   Place place;
   mlir::Type element;
-  size_t slot;             ///< the argument of the kernel
+  size_t slot;             ///< the argument of the kernel; a number has none
   mlir::Type storage = {}; ///< of the element in memory
-  mlir::Value base = {};   ///< the address of the chunk's first element
+  mlir::Value base = {}; ///< the address of the chunk's first element; of a number its value there
   mlir::Value stride = {}; ///< between rows; null: all rows are the same
   mlir::Value single = {}; ///< the value as it is stored, if it is the same along a row
-  bool alongColumns() const { return place != Place::Block && place != Place::Row; }
+  bool isNumber() const {
+    return place == Place::RowNumber || place == Place::ColumnNumber ||
+           place == Place::ElementNumber;
+  }
+  /// Whether memory has an element for each column.
+  bool alongColumns() const { return place != Place::Block && place != Place::Row && !isNumber(); }
 };
 
 /// A kernel over chunks, as read from its function: the operands that it reads and writes, and its scalar
@@ -55,7 +63,9 @@ public:
   mlir::func::FuncOp kernel;
   size_t each; // operands per table
   bool overShards;
-  llvm::SmallVector<ChunkOperand> reads, writes;
+  llvm::SmallVector<ChunkOperand> reads, writes; // `reads` ends with numbers of rows and columns
+  bool readsKey =
+      false; // the body's argument behind the scalars is the key of the parameter, an i32
   llvm::SmallVector<int64_t> columns; // per uniform argument of the body: its column of the scalars
   mlir::Block *body = nullptr;
   /// Set if the body yields terms: how the kernel reduces those of each row or column of a chunk.
@@ -70,6 +80,11 @@ private:
   mlir::LogicalResult read();
   mlir::LogicalResult readOperand(mlir::OpOperand &operand, mlir::AffineMap map,
                                   llvm::SmallVector<ChunkOperand> &list);
+  /// Makes the numbers of rows, columns and elements that the body asks for arguments behind those of the
+  /// reads, and the parameter's key the one behind the scalars.
+  void readNumbers();
+  /// The argument of the body for a number, which is made if there is none.
+  mlir::Value argumentOf(ChunkOperand::Place place, mlir::Type type, mlir::Location loc);
 
   exec::DispatchChunksOp dispatch;
 };
@@ -99,9 +114,10 @@ public:
   virtual ~ChunkEmitter() = default;
 
 protected:
-  /// Takes the kernel's arguments: rows of chunks, the workspace, and a list of pointers for each operand
-  /// that is shards. `shards` gives the next list.
-  void bind(mlir::Value chunks, mlir::Value workspace, llvm::function_ref<mlir::Value()> shards);
+  /// Takes the kernel's arguments: rows of chunks, the workspace, the records, and a list of pointers for
+  /// each operand that is shards. `shards` gives the next list.
+  void bind(mlir::Value chunks, mlir::Value workspace, mlir::Value records,
+            llvm::function_ref<mlir::Value()> shards);
   /// Sets the chunk for which the following calls emit code.
   void chunkAt(mlir::Value number) {
     item = number;
@@ -145,6 +161,9 @@ protected:
   ElementwiseBody body;
 
 private:
+  /// What the body gets for an operand that it reads.
+  mlir::Value valueOf(const ChunkOperand &operand, mlir::Value row, mlir::Value column,
+                      int64_t width, unsigned alignment);
   /// Finds where the operands of the chunk begin, or only those that the kernel reads. Returns the rows and
   /// columns of the chunk.
   std::pair<mlir::Value, mlir::Value> bindOperands(bool withWrites);
@@ -161,7 +180,7 @@ private:
     int64_t word = -1;
   };
   llvm::SmallVector<Source> sources; // by argument of the kernel
-  mlir::Value chunks, workspace, item, chunk, staged;
+  mlir::Value chunks, workspace, records, item, chunk, staged;
   int64_t words = sizeof(stepc_chunk) / sizeof(int64_t); // in a row
 };
 

@@ -30,7 +30,8 @@ public:
     }
     Value list = function.getArgument(0);
     int64_t next = 3; // the arguments after the records
-    bind(b.argument(list, 0), b.argument(list, 1), [&] { return b.argument(list, next++); });
+    bind(b.argument(list, 0), b.argument(list, 1), b.argument(list, 2),
+         [&] { return b.argument(list, next++); });
     b.loop(function.getArgument(1), function.getArgument(2), 1, [&](Value item) {
       chunkAt(item);
       emitItem();

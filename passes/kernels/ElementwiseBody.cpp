@@ -7,6 +7,8 @@
 
 #include "passes/kernels/ElementwiseBody.h"
 
+#include "passes/kernels/RandomNumbers.h"
+
 using namespace mlir;
 
 namespace stepc::kernels {
@@ -29,6 +31,21 @@ void ElementwiseBody::emitUniform(KernelBuilder &builder, ValueRange uniformArgu
       builder.clone(op, uniform);
 }
 
+Value ElementwiseBody::draw(KernelBuilder &b, optim::NormalOp op, Value element, Type type) {
+  auto choice = scf::IfOp::create(b, b.loc, type, uniform.lookup(op.getCondition()),
+                                  /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(choice.thenBlock());
+  Value seed = emitSeed(b, b.loc, uniform.lookup(op.getHigh()), uniform.lookup(op.getLow()));
+  Value drawn =
+      emitNormal(b, b.loc, element, seed, uniform.lookup(op.getKey()), uint32_t(op.getCall()));
+  scf::YieldOp::create(b, b.loc, drawn);
+  b.setInsertionPointToStart(choice.elseBlock());
+  Value none = arith::ConstantOp::create(b, b.loc, b.getZeroAttr(type));
+  scf::YieldOp::create(b, b.loc, none);
+  return choice.getResult(0);
+}
+
 SmallVector<Value> ElementwiseBody::emit(KernelBuilder &builder, ValueRange arguments,
                                          int64_t width) {
   auto typeOf = [&](Type type) -> Type { return width ? VectorType::get(width, type) : type; };
@@ -47,6 +64,11 @@ SmallVector<Value> ElementwiseBody::emit(KernelBuilder &builder, ValueRange argu
   for (Operation &op : body.without_terminator()) {
     if (llvm::all_of(op.getResults(), [&](Value v) { return uniform.contains(v); }))
       continue;
+    if (auto normal = dyn_cast<optim::NormalOp>(op)) {
+      values.map(normal,
+                 draw(builder, normal, lookup(normal.getElement()), typeOf(normal.getType())));
+      continue;
+    }
     for (Value operand : op.getOperands())
       lookup(operand);
     Operation *copy = builder.clone(op, values);

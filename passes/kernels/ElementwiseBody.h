@@ -2,6 +2,7 @@
 #ifndef STEPC_PASSES_KERNELS_ELEMENTWISEBODY_H
 #define STEPC_PASSES_KERNELS_ELEMENTWISEBODY_H
 
+#include "dialects/optim/Optim.h"
 #include "passes/kernels/KernelBuilder.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -27,6 +28,10 @@ public:
                                       int64_t width);
 
 private:
+  /// Draws numbers where the condition holds, which is the same for all elements.
+  mlir::Value draw(KernelBuilder &builder, optim::NormalOp op, mlir::Value element,
+                   mlir::Type type);
+
   mlir::Block &body;
   unsigned firstUniform;
   mlir::IRMapping uniform;

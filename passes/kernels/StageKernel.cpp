@@ -20,8 +20,8 @@ namespace stepc::kernels {
 
 Operation *findNotElementwise(Block &body) {
   for (Operation &op : body.without_terminator())
-    if (op.getNumRegions() ||
-        !(isa<arith::ConstantOp>(op) || OpTrait::hasElementwiseMappableTraits(&op)))
+    if (op.getNumRegions() || !(isa<arith::ConstantOp>(op) || optim::dependsOnPlace(&op) ||
+                                OpTrait::hasElementwiseMappableTraits(&op)))
       return &op;
   return nullptr;
 }

@@ -41,7 +41,8 @@ struct VerifyLevel : impl::VerifyLevelBase<VerifyLevel> {
     // Kernels are private functions. A public function is a step that was not lowered.
     if (auto function = dyn_cast<func::FuncOp>(op))
       return function.isPrivate();
-    return llvm::is_contained({"func", "linalg", "memref", "arith", "math"}, dialect);
+    return optim::dependsOnPlace(op) ||
+           llvm::is_contained({"func", "linalg", "memref", "arith", "math"}, dialect);
   }
 
   void runOnOperation() override {

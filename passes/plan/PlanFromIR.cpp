@@ -303,9 +303,13 @@ private:
         kind = isPart ? plan::TableKind::PartColumns : plan::TableKind::WholeColumns;
       return addTable(op, {kind, walked, staged, 0});
     }
-    bool hasLines = llvm::any_of(op.getIns(), [&](Value value) { return op.isLine(value); });
-    return addTable(op, {hasLines ? plan::TableKind::LineChunks : plan::TableKind::ShardChunks,
-                         walked, staged, 0});
+    plan::TableKind kind = plan::TableKind::ShardChunks;
+    if (llvm::any_of(op.getIns(), [&](Value value) { return op.isLine(value); }))
+      kind = plan::TableKind::LineChunks;
+    else if (llvm::any_of(op.getBody().front(),
+                          [](Operation &each) { return optim::dependsOnPlace(&each); }))
+      kind = plan::TableKind::RectangleChunks;
+    return addTable(op, {kind, walked, staged, 0});
   }
 
   static int64_t elementBytes(Value value) {

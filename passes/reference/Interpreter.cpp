@@ -2,6 +2,8 @@
 
 #include "passes/reference/Interpreter.h"
 
+#include "runtime/random/Philox.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -138,6 +140,23 @@ LogicalResult Interpreter::runOp(Operation &op) {
     return success();
   }
   Matrix out = shaped(result);
+  if (auto position = dyn_cast<optim::PositionOp>(op)) {
+    bool ofRows = position.getAxis() == plan::Division::Rows;
+    for (int64_t i = 0, e = ofRows ? out.rows : out.cols; i < e; ++i)
+      (ofRows ? out.at(i, 0) : out.at(0, i)) = double(i);
+    values[result] = std::move(out);
+    return success();
+  }
+  if (auto normal = dyn_cast<optim::NormalOp>(op)) {
+    auto word = [&](Value value) { return uint32_t(values.at(value).at(0, 0)); };
+    uint32_t seed = word(normal.getHigh()) << 16 | word(normal.getLow());
+    if (values.at(normal.getCondition()).at(0, 0) != 0)
+      for (auto [i, number] : llvm::enumerate(out.data))
+        number = random::normal(uint64_t(firstElement) + i, /*step=*/1, uint32_t(normal.getCall()),
+                                {seed, keyOfName});
+    values[result] = std::move(out);
+    return success();
+  }
   SmallVector<const Matrix *, 4> operands;
   for (Value operand : op.getOperands())
     operands.push_back(&values.at(operand));

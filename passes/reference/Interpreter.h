@@ -32,6 +32,12 @@ public:
   /// known; in a model's body they are the results of its reductions.
   Interpreter(mlir::Block &body, std::vector<Matrix> arguments, int64_t rows, int64_t cols,
               llvm::ArrayRef<double> numbers = {});
+  /// Says which elements the block has, for random numbers: the number of its first one among those of its
+  /// parameter, and the key of the parameter's name (random::keyOf).
+  void countElements(int64_t first, uint32_t key) {
+    firstElement = first;
+    keyOfName = key;
+  }
 
   /// Returns the values that the body yields. Fails, with an error at the operation, if an operation is
   /// unknown.
@@ -49,6 +55,8 @@ private:
   mlir::Block &body;
   int64_t rows, cols;
   llvm::ArrayRef<double> numbers;
+  int64_t firstElement = 0;
+  uint32_t keyOfName = 0;
   llvm::DenseMap<mlir::Value, Matrix> values;
 };
 

@@ -4,6 +4,7 @@
 
 #include "passes/reference/Interpreter.h"
 #include "runtime/geometry/Geometry.h"
+#include "runtime/random/Philox.h"
 
 #include <limits>
 
@@ -137,10 +138,11 @@ LogicalResult reference::step(optim::RuleOp rule, optim::ParameterOp parameter, 
     addScalar(static_cast<double>(full.view.rows));
     addScalar(static_cast<double>(full.view.cols));
     addScalar(numel);
-    FailureOr<std::vector<Matrix>> yielded =
-        Interpreter(rule.getBody().front(), std::move(arguments), full.view.rows, full.view.cols,
-                    numbers)
-            .run();
+    Interpreter interpreter(rule.getBody().front(), std::move(arguments), full.view.rows,
+                            full.view.cols, numbers);
+    interpreter.countElements(plan::elementsBefore(group, block),
+                              random::keyOf(parameter.getSymName()));
+    FailureOr<std::vector<Matrix>> yielded = interpreter.run();
     if (failed(yielded))
       return failure();
     full.write(result.parameter, block, (*yielded)[0]);

@@ -136,11 +136,25 @@ static plan::ValueKind kindOf(ChunkForm::Reach reach) {
   return plan::ValueKind::Full;
 }
 
+/// Whether the rows of a table say where each of their elements stands in its block. Rows over slabs count in
+/// the slab.
+static bool countsLines(const plan::Table &table, const plan::Group &group) {
+  return table.hasRectangles() ||
+         (table.kind == plan::TableKind::BlockChunks && group.slabs.factors.empty());
+}
+
 bool ProgramCheck::evaluateChunks(const ChunkForm &form, const plan::DispatchChunks::Run &run,
                                   int64_t index, Writes &writes) {
   int64_t table = run.table, segment = plan.tables[table].from.segment;
   if (isEmpty(segment))
     return true;
+  if (form.countsLines && !countsLines(plan.tables[table], groupOf(segment))) {
+    user->emitOpError(
+        "expected rows that are rectangles of a block for a kernel that counts rows or "
+        "columns, found ")
+        << plan::name(plan.tables[table].kind);
+    return false;
+  }
   ArrayRef<plan::Operand> operands = run.operands;
   SmallVector<Term> arguments;
   TableUse &uses = use(table);

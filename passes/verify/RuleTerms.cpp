@@ -180,6 +180,11 @@ public:
               return terms.convert(operands[0], op.getResult().getType().getElementType());
             })
             .Case([&](optim::BroadcastOp) { return operands[0]; })
+            .Case([&](optim::PositionOp op) {
+              // Rows and columns of joined matrices are none of the rule's.
+              return group.joined ? terms.unknown(Float32Type::get(op.getContext()))
+                                  : terms.elementwise(op, {});
+            })
             .Case([&](optim::ModelNumberOp op) {
               uint64_t number = op.getNumber();
               return number < numbers.size() ? terms.convert(numbers[number], op.getType())

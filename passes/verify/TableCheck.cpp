@@ -34,6 +34,7 @@ bool TableCheck::run(const plan::RankTable &rows) {
   switch (table.kind) {
   case TableKind::ShardChunks:
   case TableKind::LineChunks:
+  case TableKind::RectangleChunks:
     return shardChunks(rows.chunks);
   case TableKind::WholeRows:
   case TableKind::WholeColumns:
@@ -256,6 +257,31 @@ bool TableCheck::chunkPiece(const Cut &cut, int64_t parameter, bool hasPlace) {
   return true;
 }
 
+/// Checks the number of a chunk's first element. Matrices, their parts and rows count one after another.
+bool TableCheck::isNumbered(const Chunk &chunk) {
+  if (table.from.value != ValueKind::Full)
+    return true;
+  auto [blocks, rows, cols] = viewOf(group, ValueKind::Full);
+  int64_t within = chunk.block % perParameter;
+  int64_t expected = chunk.row * cols + chunk.col;
+  auto parts = int64_t(group.parts.size());
+  if (parts == 0) {
+    expected += within * rows * cols;
+  } else {
+    bool ofRows = group.division.axis == plan::Division::Rows;
+    int64_t side = ofRows ? cols : rows;
+    for (int64_t part = 0; part < int64_t(group.division.parts.size()); ++part)
+      for (const plan::Span &span : group.division.parts[part])
+        expected += (within / parts + (part < group.parts[within % parts])) *
+                    (span.end - span.begin) * side;
+  }
+  return (chunk.element == expected && chunk.elementStride == cols) ||
+         fail("expected element " + std::to_string(expected) + " of parameter '" +
+              truth.plan().parameters[chunk.parameter].name + "' to begin a chunk, with rows " +
+              std::to_string(cols) + " apart, found element " + std::to_string(chunk.element) +
+              " and " + std::to_string(chunk.elementStride));
+}
+
 bool TableCheck::namesItsPlace(const Chunk &chunk, const MemoryMap &map) {
   if (!isParameter(chunk.parameter))
     return fail("expected parameters of group @" + group.name + ", found parameter " +
@@ -264,6 +290,8 @@ bool TableCheck::namesItsPlace(const Chunk &chunk, const MemoryMap &map) {
     return fail("expected a place in the staged operand or -1, found " +
                 std::to_string(chunk.staged));
   const plan::Parameter &parameter = truth.plan().parameters[chunk.parameter];
+  if (!isNumbered(chunk))
+    return false;
   std::optional<Cut> at = map.at(chunk.local);
   if (at && chunk.block == parameter.indexInGroup * perParameter + at->block &&
       chunk.row == at->row && chunk.col == at->col)
@@ -282,7 +310,7 @@ static bool continues(const Chunk &run, const Chunk &next, bool hasPlace) {
 }
 
 bool TableCheck::leadsToLines(const Chunk &chunk, const MemoryMap &map) {
-  if (!table.leadsToLines())
+  if (!table.hasRectangles())
     return true;
   Piece piece{0, chunk.block, chunk.row, chunk.col, chunk.rows, chunk.cols};
   int64_t within = chunk.block % perParameter;
@@ -296,8 +324,8 @@ bool TableCheck::leadsToLines(const Chunk &chunk, const MemoryMap &map) {
       });
   if (!isRectangle)
     return fail(
-        "expected a rectangle of one block, because it has a value per row, column or block, "
-        "found " +
+        "expected a rectangle of one block, because its rows and columns lead to values or are "
+        "counted, found " +
         truth.describe(groupIndex, piece));
   for (ValueKind kind : {ValueKind::Rows, ValueKind::Cols, ValueKind::One}) {
     if (!table.leadsTo(kind))
@@ -427,6 +455,8 @@ bool TableCheck::blockChunks(const plan::RankTable &rows) {
       return fail("expected values per row and column of slot " + std::to_string(chunk.perBlock) +
                   " at the elements that its blocks have, found elements " +
                   std::to_string(chunk.perRow) + " and " + std::to_string(chunk.perColumn));
+    if (group.slabs.factors.empty() && !isNumbered(chunk)) // no kernel over slabs counts
+      return false;
     if (!standsAt(cut, chunk.block, cut.row, cut.col)) // the chunk's rows count in the slab
       return false;
     cover(cut, chunk.block);

@@ -286,6 +286,13 @@ std::string Terms::describe(Term term) const {
   } else if (node.what == "apply") {
     auto function = cast<optim::BlockFunctionAttrInterface>(cast<ArrayAttr>(node.detail)[0]);
     os << "the result of a " << function.describe();
+  } else if (node.what == "optim.position") {
+    auto axis = cast<DictionaryAttr>(node.detail).getAs<optim::BlockAxisAttr>("axis");
+    os << "the number of the "
+       << (axis && axis.getValue() == plan::Division::Rows ? "row" : "column");
+  } else if (node.what == "optim.normal") {
+    auto call = cast<DictionaryAttr>(node.detail).getAs<IntegerAttr>("call");
+    os << "the random numbers of call " << (call ? call.getInt() : -1);
   } else if (node.what == "comm.sum")
     os << "the result of comm.sum by " << cast<IntegerAttr>(node.detail).getInt();
   else

@@ -4,6 +4,7 @@
 #include "runtime/geometry/Geometry.h"
 #include "runtime/host/FloatModes.h"
 #include "runtime/plan/BlockStates.h"
+#include "runtime/random/Philox.h"
 #include "runtime/text/Plural.h"
 #include "runtime/text/Text.h"
 
@@ -221,7 +222,9 @@ void prepareBindings(stepc_instance &instance) {
       bool isFirst = lib.parameter(p).group == int64_t(g);
       if (!isFirst && p == group.parameters.front())
         instance.running.firstRecord[g] = instance.running.records.size();
-      stepc_parameter_record record{rows, cols, group.numel(), nullptr, nullptr, 1, isFirst, 0};
+      stepc_parameter_record record{
+          rows,    cols, group.numel(), nullptr,
+          nullptr, 1,    isFirst,       random::keyOf(lib.parameter(p).name)};
       if (isFirst)
         instance.running.records[p] = record;
       else

@@ -11,11 +11,12 @@
 
 // Generated code reads rows of the plan's tables by these layouts.
 static_assert(sizeof(stepc::plan::Chunk) == sizeof(stepc_chunk));
-static_assert(sizeof(stepc_chunk) == 16 * sizeof(int64_t));
+static_assert(sizeof(stepc_chunk) == 18 * sizeof(int64_t));
 static_assert(offsetof(stepc::plan::Chunk, local) == offsetof(stepc_chunk, local));
 static_assert(offsetof(stepc::plan::Chunk, staged) == offsetof(stepc_chunk, staged));
 static_assert(offsetof(stepc::plan::Chunk, stagedStride) == offsetof(stepc_chunk, staged_stride));
 static_assert(offsetof(stepc::plan::Chunk, perBlock) == offsetof(stepc_chunk, per_block));
+static_assert(offsetof(stepc::plan::Chunk, element) == offsetof(stepc_chunk, element));
 static_assert(sizeof(stepc_parameter_record) == 8 * 8);
 
 namespace stepc::runtime {

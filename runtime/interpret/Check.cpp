@@ -121,6 +121,16 @@ std::string ChunkKernel::check() const {
     return wrong;
   for (const auto *list : {&reads, &writes})
     for (const ChunkValue &value : *list) {
+      if (value.isNumber()) {
+        if (list == &writes || isFlat || value.operand != -1 || value.type != plan::DType::F32)
+          return "expected a number of rows, columns or elements that is read without an operand, "
+                 "and "
+                 "chunks with rows, found " +
+                 std::string(plan::name(value.reach));
+        if (std::string wrong = checker.place(value.place); !wrong.empty())
+          return wrong;
+        continue;
+      }
       if (value.operand < 0 || value.operand >= int64_t(isShards.size()))
         return expected("an operand below " + std::to_string(isShards.size()), value.operand);
       if (isShards[size_t(value.operand)] != (value.reach == Reach::Shards))
@@ -141,6 +151,8 @@ std::string ChunkKernel::check() const {
     if (std::string wrong = checkSizes({column.column}); !wrong.empty())
       return wrong;
   }
+  if (std::string wrong = key ? checker.place(*key) : std::string(); !wrong.empty())
+    return wrong;
   if (!columns.empty() && (isShards.empty() || isShards[0]))
     return "expected scalars as operand 0, found shards or none";
   bool reducesToLine = writes.size() == 1 && writes[0].type == plan::DType::F32 &&

@@ -72,6 +72,10 @@ private:
       auto value = load<float>(row + column.column * int64_t(sizeof(float)));
       fill(body.at(registers, column.place), lanes, value);
     }
+    if (kernel.key) {
+      const auto *records = static_cast<const stepc_parameter_record *>(arguments[2]);
+      fill(body.at(registers, *kernel.key), lanes, uint32_t(records[chunk.row->parameter].key));
+    }
     body.runUniform(registers, lanes);
     Run run{0, 0, 0, 0};
     for (int64_t done = 0; done < elements; done += lanes) {
@@ -201,12 +205,18 @@ private:
       return at.per_row + run.row * at.per_row_stride;
     case Reach::Column:
       return at.per_column + run.column;
+    case Reach::RowNumber:
+    case Reach::ColumnNumber:
+    case Reach::ElementNumber:
+      break;
     }
     return 0;
   }
 
   void loadRun(void *const *arguments, const Chunk &chunk, const ChunkValue &value, const Run &run,
                std::byte *to) const {
+    if (value.isNumber())
+      return number(*chunk.row, value.reach, run, to);
     const std::byte *from = address(arguments, chunk, value, run);
     int64_t bytes = bytesOf(value.type);
     to += run.lane * bytes;
@@ -216,6 +226,19 @@ private:
       fill(to, run.count, load<uint32_t>(from));
     else
       fill(to, run.count, load<uint16_t>(from));
+  }
+
+  /// The numbers of a run's rows or columns in the block, or of its elements.
+  static void number(const stepc_chunk &chunk, Reach reach, const Run &run, std::byte *to) {
+    for (int64_t i = 0; i < run.count; ++i) {
+      int64_t lane = run.lane + i, column = run.column + i;
+      if (reach == Reach::ElementNumber)
+        store(to + lane * int64_t(sizeof(int64_t)),
+              chunk.element + run.row * chunk.element_stride + column);
+      else
+        store(to + lane * int64_t(sizeof(float)),
+              float(reach == Reach::RowNumber ? chunk.row + run.row : chunk.col + column));
+    }
   }
 
   /// Stores numbers unchanged, and every NaN as one NaN (passes/kernels/ChunkKernel.h).

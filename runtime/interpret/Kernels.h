@@ -115,19 +115,24 @@ struct Body {
 
 /// Where element (r, c) of a chunk lies in an operand.
 enum class Reach : int64_t {
-  Shards, ///< local + r · local_stride + c in the shard of the parameter
-  Staged, ///< staged + r · staged_stride + c
-  Block,  ///< one value per block: [per_block]
-  Row,    ///< one value per row: [per_row + r · per_row_stride]
-  Column, ///< one value per column: [per_column + c]
+  Shards,        ///< local + r · local_stride + c in the shard of the parameter
+  Staged,        ///< staged + r · staged_stride + c
+  Block,         ///< one value per block: [per_block]
+  Row,           ///< one value per row: [per_row + r · per_row_stride]
+  Column,        ///< one value per column: [per_column + c]
+  RowNumber,     ///< no operand: the row of the block, row + r
+  ColumnNumber,  ///< no operand: the column of the block, col + c
+  ElementNumber, ///< no operand: element + r · element_stride + c, an i64
 };
 
 /// A value that a kernel over chunks loads into a register, or stores from it.
 struct ChunkValue {
   Reach reach = Reach::Staged;
   plan::DType type = plan::DType::F32;
-  int64_t operand = 0; ///< its number in the kernel
+  int64_t operand = 0; ///< its number in the kernel; -1 if it has none
   int64_t place = 0;   ///< the register
+
+  bool isNumber() const { return reach >= Reach::RowNumber; }
 
   template <typename Self, typename Visit> static void fields(Self &self, Visit &&visit) {
     visit("reach", self.reach);
@@ -155,6 +160,7 @@ struct ChunkKernel {
   std::vector<bool> isShards; ///< per operand: a list of pointers; false: a word in each row
   std::vector<ChunkValue> reads, writes;
   std::vector<ScalarColumn> columns;
+  std::optional<int64_t> key; ///< the register of the parameter's key, an i32
   Body body;
   /// What is made of the values that the body computes, for each row or column of a chunk: as `writes[0]`
   /// reaches one per row or column.
@@ -170,6 +176,7 @@ struct ChunkKernel {
     visit("reads", self.reads);
     visit("writes", self.writes);
     visit("columns", self.columns);
+    visit("key", self.key);
     visit("body", self.body);
     visit("reduction", self.reduction);
     visit("sums", self.sums);
@@ -373,7 +380,8 @@ inline constexpr auto kNames<interpret::Operation> = std::to_array<std::string_v
      "extf", "truncf",   "extui",    "extsi",    "trunci", "fptosi", "sitofp"});
 template <>
 inline constexpr auto kNames<interpret::Reach> =
-    std::to_array<std::string_view>({"shards", "staged", "block", "row", "column"});
+    std::to_array<std::string_view>({"shards", "staged", "block", "row", "column", "row_number",
+                                     "column_number", "element_number"});
 } // namespace stepc::plan
 
 #endif

@@ -386,6 +386,36 @@ int64_t bestJoined(const Group &group) {
   return best;
 }
 
+std::string_view describe(Initial start) {
+  switch (start) {
+  case Initial::Number:
+    break;
+  case Initial::Param:
+    return "the parameter";
+  case Initial::Identity:
+    return "the identity matrix";
+  case Initial::Normal:
+    return "random numbers";
+  }
+  return "a number";
+}
+
+int64_t elementsBefore(const Group &group, int64_t within) {
+  View whole = view(group, ValueKind::Full);
+  auto parts = static_cast<int64_t>(group.parts.size());
+  if (parts == 0)
+    return within * whole.rows * whole.cols;
+  bool ofRows = group.division.axis == Division::Rows;
+  int64_t across = ofRows ? whole.cols : whole.rows, before = 0, all = 0;
+  for (size_t number = 0; number < group.division.parts.size(); ++number) {
+    int64_t extent = extentOf(group.division.parts[number]);
+    if (static_cast<int64_t>(number) < group.parts[static_cast<size_t>(within % parts)])
+      before += extent;
+    all += extent;
+  }
+  return (within / parts * all + before) * across;
+}
+
 std::string checkJoined(const Group &group, const std::vector<State> &states) {
   if (group.joined == 0)
     return {};

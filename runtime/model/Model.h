@@ -160,6 +160,16 @@ struct Mesh {
   bool operator==(const Mesh &) const = default;
 };
 
+/// Where a state starts: at a number, at the parameter, at the identity matrix, or at random numbers of the
+/// normal distribution (runtime/random/Philox.h).
+enum class Initial : int64_t { Number = 0, Param = 1, Identity = 2, Normal = 3 };
+template <>
+inline constexpr auto kNames<Initial> =
+    std::to_array<std::string_view>({"number", "param", "identity", "normal"});
+
+/// How messages name it: "the parameter", …
+std::string_view describe(Initial start);
+
 /// A state of a rule. `master` marks the full-precision copy of a parameter. `metric` marks a number that
 /// steps write for the trainer: it lies in memory of the library, and the trainer neither binds nor saves it.
 struct State {
@@ -383,6 +393,10 @@ std::string checkFlatten(size_t axes, int64_t batchAxes, int64_t flatten);
 /// The view of a parameter of this shape. See Group for `batchAxes` and `flatten`.
 View matrixView(const std::vector<int64_t> &shape, int64_t batchAxes, int64_t flatten);
 
+/// How many elements of its parameter come before block `within` of a group. The elements of a parameter are
+/// counted matrix by matrix, in each of them part by part as the division lists them, and in each block row
+/// by row.
+int64_t elementsBefore(const Group &group, int64_t within);
 /// How many rows (columns) a part has.
 int64_t extentOf(const std::vector<Span> &part);
 /// Describes the parts of a group for messages: "rows 0:4, 8:12 of " for one part, "6 blocks of 4 rows each

@@ -167,11 +167,14 @@ enum class TableKind : int64_t {
   PartModel = 11,
   /// Rows that each name a sum that a stage over PartModel wrote, and the parameter that it is of.
   Collect = 12,
+  /// As ShardChunks, but each row is a rectangle of its block, so that its rows and columns can be counted.
+  RectangleChunks = 13,
 };
 template <>
 inline constexpr auto kNames<TableKind> = std::to_array<std::string_view>(
     {"shard_chunks", "block_chunks", "copy", "message", "sum", "line_chunks", "whole_rows",
-     "whole_columns", "part_rows", "part_columns", "part_blocks", "part_model", "collect"});
+     "whole_columns", "part_rows", "part_columns", "part_blocks", "part_model", "collect",
+     "rectangle_chunks"});
 
 /// One table that the program uses. Tables are referred to by index. Chunks have `from` equal to `to`, except
 /// for the staged operands of shards.
@@ -181,8 +184,11 @@ struct Table {
   int64_t elementBytes = 0; // Message, Copy, Sum and Collect: of what is read
   /// Whether rows are chunks of shards.
   bool isOverShards() const {
-    return kind == TableKind::ShardChunks || kind == TableKind::LineChunks || reduces();
+    return kind == TableKind::ShardChunks || kind == TableKind::LineChunks ||
+           kind == TableKind::RectangleChunks || reduces();
   }
+  /// Whether each row is a rectangle of one block, over chunks of shards.
+  bool hasRectangles() const { return kind == TableKind::RectangleChunks || leadsToLines(); }
   /// Whether rows lead to values per row, column and block.
   bool leadsToLines() const {
     return kind == TableKind::LineChunks || (reduces() && kind != TableKind::PartModel);

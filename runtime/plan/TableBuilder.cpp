@@ -152,7 +152,7 @@ void TableBuilder::shardChunks(std::vector<Chunk> &chunks) {
                           rowStride(p, p.firstStride), p.hasSecond ? p.second : absent,
                           p.hasSecond ? rowStride(p, p.secondStride) : 0});
       },
-      table.kind == TableKind::LineChunks);
+      table.hasRectangles());
   Borders borders(map, table.to, position);
   forStaged([&](int64_t number, int64_t block, const Rect &rect, int64_t staged, int64_t stride) {
     RowPiece piece = pieceOf(number, block, rect, rect.offset, rect.stride);

@@ -14,16 +14,23 @@ void CommonTable::resolve(const Group &group, RankTable &own) const {
   if (!blocks)
     return;
   int64_t perParameter = group.blocksPerParameter();
-  std::vector<int64_t> parameters; // by block number, because each block has many rows
+  std::vector<int64_t> parameters, before; // by block number, because each block has many rows
   parameters.reserve(blocks->size());
-  for (int64_t block : *blocks)
+  for (int64_t block : *blocks) {
     parameters.push_back(group.parameters[static_cast<size_t>(block / perParameter)]);
+    if (blockCols > 0)
+      before.push_back(elementsBefore(group, block % perParameter));
+  }
   auto parameterOf = [&](int64_t number) { return parameters[static_cast<size_t>(number)]; };
   for (Chunk &chunk : own.chunks) {
     chunk.parameter = parameterOf(chunk.block);
-    chunk.block = (*blocks)[static_cast<size_t>(chunk.block)];
     chunk.row += row;
     chunk.col += col;
+    if (blockCols > 0) {
+      chunk.element = before[static_cast<size_t>(chunk.block)] + chunk.row * blockCols + chunk.col;
+      chunk.elementStride = blockCols;
+    }
+    chunk.block = (*blocks)[static_cast<size_t>(chunk.block)];
   }
   for (CopyRow &copy : own.copies)
     copy.parameter = parameterOf(copy.parameter);
@@ -149,6 +156,8 @@ CommonTable Expander::common(const Table &table, int64_t rank) {
   TableBuilder builder(known->map, table, position);
   result.row = builder.row;
   result.col = builder.col;
+  if (table.from.value == ValueKind::Full)
+    result.blockCols = view(known->map.groupOf(table.from.segment), ValueKind::Full).cols;
   auto make = [&] {
     RankTable rows = builder.rows(known->last == &table ? known->lastRows : 0);
     known->last = &table;

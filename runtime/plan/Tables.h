@@ -63,12 +63,15 @@ inline constexpr int64_t kWholeRows = 8, kWholeColumns = 64;
 ///
 /// Rows of ShardChunks that are contiguous everywhere are merged (rows = 1). A row of ShardChunks that can
 /// be split holds at most Plan::chunkElements elements. If it stages to a packed place, all its elements
-/// are in one peer's part. Rows of LineChunks are only merged with what follows in the same row of the
-/// block. A row of WholeRows (WholeColumns) has all elements of some of its block's rows (columns): at least
-/// kWholeRows (kWholeColumns), or all that the rank has. Rows of BlockChunks are never merged: each covers
+/// are in one peer's part. Rows of LineChunks and RectangleChunks are only merged with what follows in the
+/// same row of the block. A row of WholeRows (WholeColumns) has all elements of some of its block's rows
+/// (columns): at least kWholeRows (kWholeColumns), or all that the rank has. Rows of BlockChunks are never merged: each covers
 /// whole rows of one block, as many as make Plan::chunkElements elements, but at least one. They have
 /// `staged` = slot·R·C + row·C, stride C, `local` = 0, `perRow` = slot·R + row, stride 1, `perColumn` =
 /// slot·C and `perBlock` = slot, with R and C of the table's value kind. A row never spans parameters.
+///
+/// The first element of a chunk of full values has the number `element` among those of its parameter
+/// (elementsBefore), and the numbers of its rows are `elementStride` apart.
 ///
 /// A row of PartRows (PartColumns, PartBlocks) and the `more` rows behind it have all elements that a rank
 /// has of some rows (columns) of a block, or a share of what it has of the block. All lead to the same
@@ -79,6 +82,7 @@ struct Chunk {
   int64_t parameter, block, row, col, rows, cols, local, localStride, staged, stagedStride;
   int64_t perRow = -1, perRowStride = 0, perColumn = -1, perBlock = -1;
   int64_t part = -1, more = 0;
+  int64_t element = 0, elementStride = 0;
 };
 
 /// The bytes of the words of which an element of so many bytes consists: the element itself, or words of a
@@ -124,6 +128,7 @@ struct CommonTable {
   std::shared_ptr<const std::vector<int64_t>>
       blocks; // of the group; null: rows need not be resolved
   int64_t row = 0, col = 0;
+  int64_t blockCols = 0; // of chunks of full values, whose elements are numbered
 
   CommonTable() = default;
   /// A table that one rank alone has.

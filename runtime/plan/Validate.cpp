@@ -194,6 +194,7 @@ private:
     switch (table.kind) {
     case TableKind::ShardChunks:
     case TableKind::LineChunks:
+    case TableKind::RectangleChunks:
     case TableKind::WholeRows:
     case TableKind::WholeColumns:
     case TableKind::PartRows:

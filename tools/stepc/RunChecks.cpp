@@ -94,11 +94,12 @@ bool driver::checkFirstStates(mlir::ModuleOp module, const RunInput &run, Report
         mlir::SymbolTable::lookupNearestSymbolFrom<optim::RuleOp>(route, route.getRuleAttr());
     for (auto state : rule.getStates().getAsRange<optim::StateAttr>())
       if (const manifest::TensorView *view = run.state(index, state.getName().getValue());
-          view && state.getFromParam()) {
+          view && state.getStart() != plan::Initial::Number) {
         StringRef name = run.manifest->parameters[index].name;
-        report.error(run.tensorFile,
-                     "expected no tensor '" + view->name + "' before the first step, because '" +
-                         state.getName().getValue() + "' starts at the parameter, found one");
+        report.error(run.tensorFile, "expected no tensor '" + view->name +
+                                         "' before the first step, because '" +
+                                         state.getName().getValue() + "' starts at " +
+                                         plan::describe(state.getStart()) + ", found one");
         report.hint("'state:" + name + ":step' says how many steps the parameter has taken");
         return false;
       }

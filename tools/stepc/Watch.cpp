@@ -99,11 +99,10 @@ static void addState(Candidate &candidate) {
   rule.getBody().insertArgument(2 + rule.getNumStates(), type, rule.getLoc());
   // bf16 and f16 are stored as they are. All else is f32.
   auto states = llvm::to_vector(rule.getStates());
-  states.push_back(
-      optim::StateAttr::get(rule.getContext(), builder.getStringAttr(watched.state),
-                            element.getIntOrFloatBitWidth() == 16 ? element : builder.getF32Type(),
-                            kind, builder.getF64FloatAttr(0), /*master=*/false,
-                            /*from_param=*/false, /*metric=*/false));
+  states.push_back(optim::StateAttr::get(
+      rule.getContext(), builder.getStringAttr(watched.state),
+      element.getIntOrFloatBitWidth() == 16 ? element : builder.getF32Type(), kind,
+      builder.getF64FloatAttr(0), /*master=*/false, plan::Initial::Number, /*metric=*/false));
   rule.setStatesAttr(builder.getArrayAttr(states));
 }
 

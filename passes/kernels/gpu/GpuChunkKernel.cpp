@@ -20,7 +20,7 @@ public:
 
   void emit(gpu::GPUFuncOp function) {
     unsigned next = 3;
-    bind(function.getArgument(0), function.getArgument(1),
+    bind(function.getArgument(0), function.getArgument(1), function.getArgument(2),
          [&] { return function.getArgument(next++); });
     chunkAt(blockIndex(b));
     auto all = [&] { emitItem(); };

@@ -225,7 +225,7 @@ private:
 LogicalResult fillBody(LLVM::LLVMFuncOp function, interpret::ChunkKernel &kernel) {
   auto isColumn = [&](unsigned argument) {
     return argument >= kernel.reads.size() &&
-           argument < kernel.reads.size() + kernel.columns.size();
+           argument < kernel.reads.size() + kernel.columns.size() + kernel.key.has_value();
   };
   BodyBuilder builder(function, isColumn);
   if (failed(builder.build()))
@@ -236,6 +236,8 @@ LogicalResult fillBody(LLVM::LLVMFuncOp function, interpret::ChunkKernel &kernel
       place(value.place);
   for (interpret::ScalarColumn &column : kernel.columns)
     place(column.place);
+  if (kernel.key)
+    place(*kernel.key);
   kernel.body = std::move(builder.body);
   return success();
 }

@@ -4,6 +4,7 @@
 
 #include "passes/kernels/ChunkKernel.h"
 #include "passes/kernels/ParameterKernel.h"
+#include "passes/kernels/RandomNumbers.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SmallVectorExtras.h"
@@ -26,6 +27,12 @@ interpret::Reach reachOf(ChunkOperand::Place place) {
     return interpret::Reach::Row;
   case ChunkOperand::Place::Column:
     return interpret::Reach::Column;
+  case ChunkOperand::Place::RowNumber:
+    return interpret::Reach::RowNumber;
+  case ChunkOperand::Place::ColumnNumber:
+    return interpret::Reach::ColumnNumber;
+  case ChunkOperand::Place::ElementNumber:
+    return interpret::Reach::ElementNumber;
   }
   llvm_unreachable("all places are there");
 }
@@ -46,8 +53,18 @@ LLVM::LLVMFuncOp functionOf(func::FuncOp kernel, Block &body) {
       beginKernel(kernel->getParentOfType<ModuleOp>(), kernel.getSymName(), b, types);
   IRMapping values;
   values.map(body.getArguments(), made.getArguments().take_front(body.getNumArguments()));
-  for (Operation &op : body.without_terminator())
-    b.clone(op, values);
+  for (Operation &op : body.without_terminator()) {
+    auto normal = dyn_cast<optim::NormalOp>(op);
+    if (!normal) {
+      b.clone(op, values);
+      continue;
+    }
+    // There are no branches: the rule does not take what is drawn in vain.
+    auto given = [&](Value value) { return values.lookup(value); };
+    Value seed = emitSeed(b, b.loc, given(normal.getHigh()), given(normal.getLow()));
+    values.map(normal, emitNormal(b, b.loc, given(normal.getElement()), seed,
+                                  given(normal.getKey()), uint32_t(normal.getCall())));
+  }
   for (auto [value, to] : llvm::zip_equal(body.getTerminator()->getOperands(),
                                           made.getArguments().drop_front(body.getNumArguments())))
     LLVM::StoreOp::create(b, b.loc, values.lookupOrDefault(value), to);
@@ -71,18 +88,22 @@ FailureOr<LLVM::LLVMFuncOp> recordFunction(func::FuncOp function,
   // Arguments of the function: what is read, columns of scalars, and a pointer for what is written.
   int64_t next = 0;
   auto valueOf = [&](const ChunkOperand &operand) {
-    return interpret::ChunkValue{reachOf(operand.place), *optim::toPlan(operand.element),
-                                 int64_t(operand.slot), next++};
+    auto type = optim::toPlan(operand.element).value_or(plan::DType::F32);
+    return interpret::ChunkValue{reachOf(operand.place), type,
+                                 operand.isNumber() ? -1 : int64_t(operand.slot), next++};
   };
   for (const ChunkOperand &read : kernel->reads)
     record.reads.push_back(valueOf(read));
   for (int64_t column : kernel->columns)
     record.columns.push_back({column, next++});
+  if (kernel->readsKey)
+    record.key = next++;
   for (const ChunkOperand &write : kernel->writes)
     record.writes.push_back(valueOf(write));
   record.body.registers = next;
   // The outs of the kernel's region are not read.
-  kernel->body->eraseArguments(unsigned(kernel->reads.size() + kernel->columns.size()),
+  kernel->body->eraseArguments(unsigned(kernel->reads.size() + kernel->columns.size()) +
+                                   unsigned(kernel->readsKey),
                                unsigned(kernel->writes.size()));
   LLVM::LLVMFuncOp made = functionOf(function, *kernel->body);
   setRecord(made, {function.getSymName().str(), record});

@@ -63,25 +63,26 @@
 extern "C" {
 #endif
 
-#define STEPC_KERNEL_ABI_VERSION 21
+#define STEPC_KERNEL_ABI_VERSION 22
 
-/* The layout is that of plan::Chunk: 16 × int64. */
+/* The layout is that of plan::Chunk: 18 × int64. */
 typedef struct stepc_chunk {
   int64_t parameter, block, row, col, rows, cols, local, local_stride, staged, staged_stride,
-      per_row, per_row_stride, per_column, per_block, part, more;
+      per_row, per_row_stride, per_column, per_block, part, more, element, element_stride;
 } stepc_chunk;
 
 /* What kernels read of one parameter of the plan: 8 × 8 bytes. For divided matrices this is the record of
  * the first part, and the records of the other parts follow. rows and cols are those of the block (as
  * float64). numel is the number of the block's elements if batch axes are declared or matrices are divided,
- * otherwise of the whole parameter. */
+ * otherwise of the whole parameter. key is a hash of the parameter's name, of 32 bits, by which parameters
+ * have different random numbers (runtime/random/Philox.h). */
 typedef struct stepc_parameter_record {
   double rows, cols, numel;
   int64_t *steps_taken; /* before this step; one count for all parts of a parameter */
   const double *hyperparameters;
   int64_t active; /* 0: skipped in this step */
   int64_t counts; /* 1: the parameter's steps are counted through this record; 0: through another */
-  int64_t reserved;
+  int64_t key;
 } stepc_parameter_record;
 
 /* The factors of out = alpha * (lhs * rhs) + beta * addend. Without an addend beta is not used. Among a

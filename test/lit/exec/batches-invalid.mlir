@@ -254,7 +254,7 @@ exec.program arena 8192 {
 
 // A table has rows of a known kind.
 exec.program arena 8192 {
-  // expected-error @below {{expected shard_chunks, block_chunks, copy, message, sum, line_chunks, whole_rows, whole_columns, part_rows, part_columns, part_blocks, part_model or collect, found chunks}}
+  // expected-error @below {{expected shard_chunks, block_chunks, copy, message, sum, line_chunks, whole_rows, whole_columns, part_rows, part_columns, part_blocks, part_model, collect or rectangle_chunks, found chunks}}
   // expected-error @below {{failed to parse Exec_Table parameter 'kind'}}
   exec.apply #optim.block_reduce<sum> of <kind = chunks, from = <@s, full, blocks>> <offset = 0, bytes = 96, block = tensor<4x6xf32>> to <offset = 128, bytes = 96, block = tensor<4x1xf32>>
 }

@@ -52,7 +52,7 @@ llvm.func @k(%arguments: !llvm.ptr, %first: i64, %last: i64) {
   llvm.return
 }
 exec.program arena 8192 {
-  // expected-error @below {{expected a table of kind shard_chunks or line_chunks or whole_rows or whole_columns or part_rows or part_columns or part_blocks or part_model or block_chunks, found message}}
+  // expected-error @below {{expected a table of kind shard_chunks or line_chunks or rectangle_chunks or whole_rows or whole_columns or part_rows or part_columns or part_blocks or part_model or block_chunks, found message}}
   exec.dispatch_chunks @k of [#exec.table<kind = message, from = <@s, full, shards to blocks, sent>, to = <@s, full, shards to blocks, received>, element_bytes = 4>] []
 }
 

@@ -15,7 +15,7 @@ module @my.net attributes {stepc.chip = "x86-64-v3;", stepc.level = "exec"} {
   // CHECK: llvm.mlir.addressof @first
   // What others see of it, named after the kind of target: the version of kernel_abi.h first.
   // CHECK: llvm.mlir.global external hidden constant @stepc_program_cpu() {{.*}} : !llvm.struct<(i64, ptr, ptr, i64, i64, i64, ptr, ptr, ptr)> {
-  // CHECK: llvm.mlir.constant(21 : i64)
+  // CHECK: llvm.mlir.constant(22 : i64)
   // CHECK: llvm.mlir.addressof @stepc_program_target
   // CHECK: llvm.mlir.addressof @stepc_program_plan
   // The plan's length, the hash of its bytes, and that of these two numbers.

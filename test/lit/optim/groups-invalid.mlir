@@ -457,3 +457,17 @@ optim.mesh @world axes ["dp"] sizes [4] ranks [0, 1, 2, 3]
 optim.parameter @a shape [8, 4, 4] batch 1 type f32 gradient f32 mesh @world placements [#optim.shard<1>] aliases []
 // expected-error @below {{expected columns of joined axes from axis 1 to 2 on, found 3}}
 optim.group @g rule @R parameters [@a] joined 3
+
+// -----
+
+// A rule that counts rows sees its matrices.
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %r = optim.position rows : tensor<?x1xf32>
+  %all = optim.broadcast %r : tensor<?x1xf32> to tensor<?x?xf32>
+  optim.yield %all : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [4] ranks [0, 1, 2, 3]
+optim.parameter @a shape [8, 4, 4] batch 1 type f32 gradient f32 mesh @world placements [#optim.shard<1>] aliases []
+// expected-error @below {{expected no joined axes, because rule @R counts rows or columns}}
+optim.group @g rule @R parameters [@a] joined 1

@@ -99,15 +99,15 @@ optim.rule @R hyperparameters [] states [#optim.state<"m", f32, full, 0.0 : f64,
 // -----
 
 // Only what is shaped like the parameter starts at it.
-// expected-error @below {{expected a full state that starts at the parameter, found rows}}
-optim.rule @R hyperparameters [] states [#optim.state<"m", f32, rows, 0.0 : f64, false from_param = true>] {
+// expected-error @below {{expected a full state to start at param, found rows}}
+optim.rule @R hyperparameters [] states [#optim.state<"m", f32, rows, 0.0 : f64, false start = param>] {
 }
 
 // -----
 
 // A master starts at it by itself.
-// expected-error @below {{expected a full state that starts at the parameter, found a master}}
-optim.rule @R hyperparameters [] states [#optim.state<"m", f32, full, 0.0 : f64, true from_param = true>] {
+// expected-error @below {{expected a full state to start at param, found a master}}
+optim.rule @R hyperparameters [] states [#optim.state<"m", f32, full, 0.0 : f64, true start = param>] {
 }
 
 // -----

@@ -457,3 +457,48 @@ func.func @f(%x: tensor<?x4x4xf32>, %o: tensor<?x4x4xf32>) {
   %0 = optim.product %x, %x outs(%o : tensor<?x4x4xf32>) {alpha = 1.0 : f64, beta = 0.0 : f64, shift = 1.0e+40 : f64, symmetric} : tensor<?x4x4xf32>, tensor<?x4x4xf32> -> tensor<?x4x4xf32>
   return
 }
+
+// -----
+
+// Rows have one number each.
+func.func @f() {
+  // expected-error @below {{expected one value per row, found 'tensor<1x?xf32>'}}
+  %0 = optim.position rows : tensor<1x?xf32>
+  return
+}
+
+// -----
+
+// Columns have one number each.
+func.func @f() {
+  // expected-error @below {{expected one value per column, found 'tensor<?x?xf32>'}}
+  %0 = optim.position columns : tensor<?x?xf32>
+  return
+}
+
+// -----
+
+// Numbers are drawn for the elements of a block.
+func.func @f(%seed: tensor<1x1xf32>, %first: tensor<1x1xi1>) {
+  // expected-error @below {{expected a value for each element of a block, found 'tensor<?x1xf32>'}}
+  %0 = optim.normal %seed, %seed if %first call 0 : tensor<1x1xf32>, tensor<1x1xi1> to tensor<?x1xf32>
+  return
+}
+
+// -----
+
+// All elements have one seed and one condition.
+func.func @f(%seed: tensor<1x1xf32>, %first: tensor<?x?xi1>) {
+  // expected-error @below {{expected a seed and a condition of one value, found 'tensor<?x?xi1>'}}
+  %0 = optim.normal %seed, %seed if %first call 0 : tensor<1x1xf32>, tensor<?x?xi1> to tensor<?x?xf32>
+  return
+}
+
+// -----
+
+// A call has four counters.
+func.func @f(%seed: f32, %first: i1) {
+  // expected-error @below {{expected a call from 0 to 1073741823, found 1073741824}}
+  %0 = optim.normal %seed, %seed if %first call 1073741824 : f32, i1 to f32
+  return
+}

@@ -200,3 +200,30 @@ optim.rule @Reads hyperparameters [] states [] {
   %p = arith.mulf %all, %grad : tensor<?x?xf32>
   optim.yield %p : tensor<?x?xf32>
 }
+
+// Where an element stands, and what is drawn for it.
+// CHECK: %[[R:.*]] = optim.position rows : tensor<?x1xf32>
+// CHECK: optim.position columns : tensor<1x?xf32>
+// CHECK: optim.normal %{{.*}}, %{{.*}} if %{{.*}} call 3 : tensor<1x1xf32>, tensor<1x1xi1> to tensor<?x?xf32>
+// GENERIC: "optim.position"() <{axis = #optim.block_axis<rows>}> : () -> tensor<?x1xf32>
+// GENERIC: "optim.normal"({{.*}}) <{call = 3 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>}>
+optim.rule @Places hyperparameters [] states [#optim.state<"z", f32, full, 0.0 : f64, false start = normal>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %z: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %r = optim.position rows : tensor<?x1xf32>
+  %c = optim.position columns : tensor<1x?xf32>
+  %all = optim.broadcast %r : tensor<?x1xf32> to tensor<?x?xf32>
+  %high = optim.splat %step : tensor<1x1xf32>
+  %one = arith.cmpf oeq, %high, %high : tensor<1x1xf32>
+  %n = optim.normal %high, %high if %one call 3 : tensor<1x1xf32>, tensor<1x1xi1> to tensor<?x?xf32>
+  %p = arith.mulf %all, %n : tensor<?x?xf32>
+  optim.yield %p, %n : tensor<?x?xf32>, tensor<?x?xf32>
+}
+// In a region of one element, and in a kernel, which knows the element and the key.
+// CHECK: optim.position rows : f32
+// CHECK: optim.normal %{{.*}}, %{{.*}} if %{{.*}} call 0 at %{{.*}} : i64 of %{{.*}} : i32 : f32, i1 to f32
+func.func @element(%high: f32, %low: f32, %first: i1, %element: i64, %key: i32) -> f32 {
+  %r = optim.position rows : f32
+  %n = optim.normal %high, %low if %first call 0 at %element : i64 of %key : i32 : f32, i1 to f32
+  %p = arith.mulf %r, %n : f32
+  return %p : f32
+}

@@ -239,6 +239,7 @@ class Generator:
         self.lines.append(f"let u = {update}")
         if self.forms:
             self.floors()
+            self.positions()
         step = "param = decay(param, lr, 0.1) - lr * 9 * u / (9 + abs(u))"
         self.lines.append("param = param" if self.idle and self.chance(0.05) else step)
         if master:
@@ -256,6 +257,18 @@ class Generator:
             if self.chance(0.25):
                 kind = self.narrower("full")
                 self.lines[-1] += f" + floor(3 * clamp({self.of(kind, 1)}, -2, 2)) / 4"
+
+    def positions(self):
+        """Lets some rules of matrices count rows and columns."""
+        with self.drawn_from_text("positions\n"):
+            if self.flavor == "matrix" and self.chance(0.3):
+                kind = self.random.choice(["rows", "cols"])
+                place = "row" if kind == "rows" else "col"
+                value = f"{place} / (1 + {place})"
+                for name in [name for name, (_, of) in self.states.items() if of in (kind, "full")]:
+                    self.lines.insert(-1, f"{name} = clamp({name} + {value}, -90, 90)")
+                other = self.random.choice(["col", "row", self.small(kind, 1)])
+                self.lines[-1] += f" + select({place} < {other}, {value}, 0) * {self.leaf('full')}"
 
     def metrics(self):
         """Adds metrics to some rules."""
@@ -323,5 +336,5 @@ def random_rule(random, name, flavor, idle=False, forms=False):
     the parameter alone; then nothing may need a whole matrix, whatever the flavor. `forms`: orthogonalize may
     have a form; if it is ON_CORES, one that targets with tensor cores take. Such rules may also have metrics."""
     rule = Generator(random, name, flavor, idle, forms).make()
-    named = any(word in rule.text for word in ("rows", "cols", "over =", "orthogonalize"))
+    named = any(word in rule.text for word in ("row", "col", "over =", "orthogonalize"))
     return Rule(rule.name, rule.text, named, rule.elementwise, rule.states)

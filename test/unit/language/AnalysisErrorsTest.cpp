@@ -457,6 +457,36 @@ TEST(Route, ClaimsAreResolved) {
   EXPECT_TRUE(claims[1].isRest);
 }
 
+TEST(States, ARuleThatDrawsHasASeed) {
+  const std::string draws = "  state z : f32 = normal\n  z = z + grad\n  param = param - z\n}\n";
+  Result result = check("optimizer A() {\n" + draws + "optimizer B(seed = 3, lr = 1) {\n" + draws +
+                        "route {\n  A(seed = 7) for \"a\"\n  B() for rest\n}\n");
+  EXPECT_THAT(result.messages(), ElementsAre("6:23: warning: hyperparameter 'lr' is never used"));
+  const auto &claims = result.file->route()->claims;
+  EXPECT_THAT(claims[0].values, ElementsAre(7));
+  EXPECT_THAT(claims[1].values, ElementsAre(3, 1));
+}
+
+TEST(Names, PositionsAreValuesOfMatrices) {
+  expectMessages({
+      {"state r : f32[rows]\nr = r + row", {}},
+      {"let x = grad * row - col\nstate m : f32\nm = m + x", {}},
+      {"state r : f32[rows]\nr = r + col",
+       {"3:5: error: expected one value per row for 'r', found a tensor shaped like the parameter",
+        "  2:1: note: the state is declared here",
+        "  hint: a reduction of a full tensor with 'over = columns' gives one value per row"}},
+      {"let x = row\nlet row = 3\nstate m : f32\nm = m * x",
+       {"2:9: error: 'row' is used before it is declared", "  3:5: note: the declaration is here"}},
+  });
+  EXPECT_TRUE(check("optimizer A(lr) {\n  param = param - lr * row * grad\n}\n")
+                  .file->rules[0]
+                  ->needsMatrix.has_value());
+  // A declaration hides the name, and the rule is one of any parameter.
+  EXPECT_FALSE(check("optimizer A(row) {\n  param = param - row * grad\n}\n")
+                   .file->rules[0]
+                   ->needsMatrix.has_value());
+}
+
 TEST(States, StartAtTheParameter) {
   expectMessages({
       {"state z : f32 = param\nz = z - grad", {}},
@@ -472,11 +502,20 @@ TEST(States, StartAtTheParameter) {
       {"state z : f32 = 2 * param\nz = z - grad",
        {"2:21: error: expected a number, found 'param'",
         "  hint: it is computed from literals alone: '0.1 / 3'"}},
-      {"state z : f32 = identity\nz = z - grad",
-       {"2:17: error: a state that starts at 'identity' is not supported yet"}},
-      {"state z : f32 = normal\nz = z - grad",
-       {"2:17: error: a state that starts at 'normal' is not supported yet"}},
+      {"state z : f32 = identity\nz = z - grad", {}},
+      {"state z : f32 = normal\nlet x = z * seed\nz = x - grad", {}},
+      {"state z : f32[cols] = normal\nz = mean(grad, over = rows) + z",
+       {"2:23: error: expected a number, because 'z' has one value per column, found 'normal'",
+        "  2:1: note: the state is declared here",
+        "  hint: only a state shaped like the parameter can start at it"}},
+      {"let seed = 3\nstate z : f32 = normal\nz = z * seed - grad",
+       {"2:5: error: 'seed' is declared twice",
+        "  3:17: note: random numbers have the hyperparameter 'seed'",
+        "  hint: take another name, or declare the hyperparameter: 'seed = 0'"}},
   });
+  EXPECT_EQ(check("model() {\n  state z : f32 = normal\n  z = z + 1\n}\n" + rule("")).messages(),
+            (std::vector<std::string>{"2:19: error: expected a number, found 'normal'",
+                                      "  hint: it is computed from literals alone: '0.1 / 3'"}));
   EXPECT_EQ(check("model() {\n  state z : f32 = param\n  z = z + 1\n}\n" + rule("")).messages(),
             (std::vector<std::string>{"2:19: error: expected a number, found 'param'",
                                       "  hint: it is computed from literals alone: '0.1 / 3'"}));

@@ -64,6 +64,8 @@ std::string Generator::tensor(unsigned depth) {
   if (depth == 0 || chance(25))
     return tensors[pick(static_cast<unsigned>(tensors.size()))];
   std::string a = tensor(depth - 1), b = tensor(depth - 1);
+  if (!inModel && chance(4))
+    return a + " * " + oneOf({"row", "col"});
   if (!modelValues.empty() && !inModel && chance(10))
     return a + " * model." + modelValues[pick(unsigned(modelValues.size()))];
   switch (pick(12)) {
@@ -158,10 +160,13 @@ std::string Generator::optimizer(unsigned index) {
     text += "master:f32" + lineEnd();
   for (unsigned i = 0; i < states; ++i) {
     std::string name = "s" + std::to_string(i);
-    text += "state " + name + space() + ":" + space() + oneOf({"f32", "bf16", "f16"}) +
-            (chance(30) ? "=" + space() + oneOf({"0", "1", "2.5", "-0.95", "1E+2", "param", "1/ 4"})
-                        : "") +
-            lineEnd();
+    text +=
+        "state " + name + space() + ":" + space() + oneOf({"f32", "bf16", "f16"}) +
+        (chance(30)
+             ? "=" + space() +
+                   oneOf({"0", "1", "2.5", "-0.95", "1E+2", "param", "1/ 4", "identity", "normal"})
+             : "") +
+        lineEnd();
     tensors.push_back(name);
   }
   for (unsigned i = 0, count = 1 + pick(6); i < count; ++i) {

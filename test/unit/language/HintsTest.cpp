@@ -164,7 +164,7 @@ TEST(Hints, Names) {
           {"let x = square(lr)", "2:9: error: unknown function 'square'",
            "a square is written 'x ^ 2'"},
           {"let x = gradient", "2:9: error: unknown name 'gradient'", "did you mean 'grad'?"},
-          {"let x = row", "2:9: error: unknown name 'row'", "did you mean 'rows'?"},
+          {"let x = colls", "2:9: error: unknown name 'colls'", "did you mean 'cols'?"},
           {"params = grad", "2:1: error: unknown state 'params'", "did you mean 'param'?"},
           // What is declared later cannot be meant.
           {"let x = limi\nlet limit = x", "2:9: error: unknown name 'limi'", ""},

@@ -462,7 +462,8 @@ TEST(Model, LongChainsOfNamesAreFollowedOnce) {
 
 TEST(Model, WordsStayNames) {
   // Text that was legal before there was a model.
-  for (const char *word : {"model", "skip", "metrics", "finite", "when", "where", "floor"}) {
+  for (const char *word : {"model", "skip", "metrics", "finite", "when", "where", "floor", "row",
+                           "col", "identity", "normal", "seed"}) {
     std::string name = word;
     EXPECT_THAT(check("optimizer A(" + name + " = 1) {\n  param = param - " + name + " * grad\n}\n")
                     .messages(),

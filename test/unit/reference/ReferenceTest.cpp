@@ -6,6 +6,7 @@
 #include "frontends/language/Emit.h"
 #include "frontends/language/Language.h"
 #include "passes/reference/Reference.h"
+#include "runtime/random/Philox.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
@@ -300,6 +301,29 @@ TEST_F(ReferenceTest, Errors) {
   EXPECT_TRUE(failed(reference::step(rule, op, tensors, {1e-2, 0.9, 0.95, 1e-8, 0.1}, 1)));
   EXPECT_EQ(error, "'math.cbrt' op expected an operation that the reference interpreter knows");
   EXPECT_EQ(tensors.parameter.data, before);
+}
+
+// The known answers of Random123 (kat_vectors, philox4x32 with 10 rounds).
+TEST(Random, PhiloxHasTheKnownAnswers) {
+  using Words = std::array<uint32_t, 4>;
+  EXPECT_EQ(stepc::random::philox({0, 0, 0, 0}, {0, 0}),
+            (Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
+  constexpr uint32_t ones = 0xffffffff;
+  EXPECT_EQ(stepc::random::philox({ones, ones, ones, ones}, {ones, ones}),
+            (Words{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
+  EXPECT_EQ(stepc::random::philox({0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344},
+                                  {0xa4093822, 0x299f31d0}),
+            (Words{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
+}
+
+TEST(Random, ElementsStepsCallsAndKeysDiffer) {
+  std::set<double> drawn;
+  for (uint64_t element : {uint64_t(0), uint64_t(1), uint64_t(1) << 32})
+    for (uint32_t step : {1, 2})
+      for (uint32_t call : {0, 1})
+        for (std::array<uint32_t, 2> key : {std::array<uint32_t, 2>{0, 0}, {1, 0}, {0, 1}})
+          drawn.insert(stepc::random::normal(element, step, call, key));
+  EXPECT_EQ(drawn.size(), 36u);
 }
 
 } // namespace

@@ -4,7 +4,7 @@
 #include "stepc/stepc.h"
 #include <stddef.h>
 
-_Static_assert(sizeof(stepc_chunk) == 16 * 8, "stepc_chunk");
+_Static_assert(sizeof(stepc_chunk) == 18 * 8, "stepc_chunk");
 _Static_assert(sizeof(stepc_parameter_record) == 8 * 8, "stepc_parameter_record");
 _Static_assert(offsetof(stepc_parameter_record, hyperparameters) == 32, "hyperparameters");
 _Static_assert(sizeof(stepc_operation) == 56, "stepc_operation");

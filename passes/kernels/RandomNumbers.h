@@ -1,0 +1,20 @@
+//===- RandomNumbers.h - Code that draws random numbers ---------*- C++ -*-===//
+#ifndef STEPC_PASSES_KERNELS_RANDOMNUMBERS_H
+#define STEPC_PASSES_KERNELS_RANDOMNUMBERS_H
+
+#include "dialects/optim/Optim.h"
+
+namespace stepc::kernels {
+
+/// What random::normal computes (runtime/random/Philox.h), as f32. `element` is an i64 or a vector of these,
+/// and so is the result. `seed` holds high and low of the operation, and `key` the hash of the parameter's
+/// name; both are scalars of i32.
+mlir::Value emitNormal(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value element,
+                       mlir::Value seed, mlir::Value key, uint32_t call);
+/// The seed from its two halves, scalars of f32.
+mlir::Value emitSeed(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value high,
+                     mlir::Value low);
+
+} // namespace stepc::kernels
+
+#endif

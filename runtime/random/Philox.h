@@ -1,0 +1,64 @@
+//===- Philox.h - Random numbers by counters ----------------------*- C++ -*-===//
+//
+// Philox4x32-10 of J. K. Salmon, M. A. Moraes, R. O. Dror and D. E. Shaw, "Parallel random numbers: as easy
+// as 1, 2, 3" (SC 2011). It makes four words of 32 bits of a counter of four words and a key of two. It has
+// no state, so a number depends on its counter and key alone: not on the rank, thread or chunk that draws it.
+//
+// The key of a parameter's numbers is (seed, hash of the parameter's name). The counter is (element, its
+// lower word first; step; draw). A rule's draws are numbered by `call`, and each may take four counters: draw
+// is 4 · call + 0, 1, 2 or 3.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STEPC_RUNTIME_RANDOM_PHILOX_H
+#define STEPC_RUNTIME_RANDOM_PHILOX_H
+
+#include "runtime/plan/Fnv1a.h"
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace stepc::random {
+
+inline constexpr int kRounds = 10;
+/// What the words 0 and 2 of the counter are multiplied by, and what the key grows by in each round.
+inline constexpr std::array<uint32_t, 2> kFactors = {0xD2511F53, 0xCD9E8D57};
+inline constexpr std::array<uint32_t, 2> kGrowth = {0x9E3779B9, 0xBB67AE85};
+
+inline std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter,
+                                      std::array<uint32_t, 2> key) {
+  for (int round = 0; round < kRounds; ++round) {
+    uint64_t a = uint64_t(kFactors[0]) * counter[0], b = uint64_t(kFactors[1]) * counter[2];
+    counter = {uint32_t(b >> 32) ^ counter[1] ^ key[0], uint32_t(b),
+               uint32_t(a >> 32) ^ counter[3] ^ key[1], uint32_t(a)};
+    key = {key[0] + kGrowth[0], key[1] + kGrowth[1]};
+  }
+  return counter;
+}
+
+/// The second word of a parameter's key: both halves of the hash of its name.
+inline uint32_t keyOf(std::string_view name) {
+  plan::Fnv1a hash;
+  hash.bytes(name);
+  return uint32_t(hash.state ^ (hash.state >> 32));
+}
+
+/// The counters of a number of the normal distribution: 12 words.
+inline constexpr int kNormalCounters = 3;
+/// Bits of a uniform number. f32 holds them exactly.
+inline constexpr int kUniformBits = 24;
+
+/// The sum of 12 uniform numbers less 6, of which the mean is 0 and the variance 1. A uniform number is
+/// (w + 1/2) / 2^24, w being the upper 24 bits of a word. The sum is exact, and rounded once as f32.
+inline double normal(uint64_t element, uint32_t step, uint32_t call, std::array<uint32_t, 2> key) {
+  int64_t sum = 6 - (int64_t(6) << kUniformBits);
+  for (uint32_t i = 0; i < kNormalCounters; ++i)
+    for (uint32_t word :
+         philox({uint32_t(element), uint32_t(element >> 32), step, 4 * call + i}, key))
+      sum += word >> (32 - kUniformBits);
+  return double(sum) / (1 << kUniformBits);
+}
+
+} // namespace stepc::random
+
+#endif
