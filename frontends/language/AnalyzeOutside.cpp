@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "frontends/language/Analyzer.h"
 #include "frontends/language/ForeignNames.h"
+#include "frontends/text/Text.h"
 #include "llvm/ADT/STLExtras.h"
 #include <cmath>
 
@@ -18,11 +19,12 @@ namespace {
 /// Analyzes one expression as if it stood in an optimizer without declarations.
 class OutsideAnalyzer : BodyAnalyzer {
 public:
-  /// `known` are the names that it may read.
-  OutsideAnalyzer(Rule &empty, ArrayRef<StringRef> known, Diagnostics &diagnostics,
-                  const Source &source)
+  /// `known` are the names that it may read. `alone` are names that may stand in its place.
+  OutsideAnalyzer(Rule &empty, ArrayRef<StringRef> known, ArrayRef<StringRef> alone,
+                  Diagnostics &diagnostics, const Source &source)
       : BodyAnalyzer(empty, {.known = known, .one = stepc::lang::describe(Shape::One)}, diagnostics,
-                     source) {}
+                     source),
+        alone(alone) {}
 
   /// Whether the expression is a number, or a condition, without an error.
   bool run(Expr &expr, bool isCondition) {
@@ -47,6 +49,8 @@ private:
   Type analyzeModelValue(ModelValueExpr &) override { return {}; }
   std::string hintDeclaration(StringRef) const override { return {}; }
   void finish() override {}
+
+  ArrayRef<StringRef> alone;
 };
 
 bool OutsideAnalyzer::refuse(SourceRange range, const Twine &found, const Twine &hint) {
@@ -67,8 +71,13 @@ bool OutsideAnalyzer::isAllowed(const Expr &expr) {
     if (llvm::is_contained(words.known, name))
       return true;
     std::string hint = foreignConstantHint(name).str();
-    if (hint.empty() && !readsSizes())
-      hint = "it is computed from literals alone: '0.1 / 3'";
+    StringRef near = stepc::text::nearestName(name, readsSizes() ? words.known : alone);
+    if (hint.empty() && !near.empty() && near != name)
+      hint = ("did you mean '" + near + "'?").str();
+    else if (hint.empty() && !readsSizes())
+      hint = alone.empty() ? "a number is computed from literals alone: '0.1 / 3'"
+                           : "a number is computed from literals alone: '0.1 / 3'; 'param', "
+                             "'identity' and 'normal' stand by themselves";
     return refuse(expr.range, "'" + name + "'", hint);
   }
   case Expr::Kind::ModelValue:
@@ -163,12 +172,14 @@ static bool startsAtValue(StateDeclaration &state, Body &body, Diagnostics &diag
 
 void stepc::lang::computeConstants(File &file, Diagnostics &diagnostics) {
   Rule empty;
+  static constexpr StringRef starts[] = {"param", "identity", "normal"};
   // Whether the constant has its value.
-  auto compute = [&](Constant &constant) {
+  auto compute = [&](Constant &constant, ArrayRef<StringRef> alone = {}) {
     if (!constant.computed)
       return true;
     Expr &expr = *constant.computed;
-    if (!OutsideAnalyzer(empty, {}, diagnostics, *file.source).run(expr, /*isCondition=*/false))
+    if (!OutsideAnalyzer(empty, {}, alone, diagnostics, *file.source)
+             .run(expr, /*isCondition=*/false))
       return false;
     constant.value = expr.constant.value_or(std::nan(""));
     Loss loss = lossIn(ElementType::F64, constant.value);
@@ -183,8 +194,10 @@ void stepc::lang::computeConstants(File &file, Diagnostics &diagnostics) {
         hyper.defaultValue.reset();
         hyper.isBroken = true;
       }
+    ArrayRef<StringRef> alone = llvm::isa<Rule>(body) ? ArrayRef(starts) : ArrayRef<StringRef>();
     for (StateDeclaration &state : body->states)
-      if (state.initial && (startsAtValue(state, *body, diagnostics) || !compute(*state.initial)))
+      if (state.initial &&
+          (startsAtValue(state, *body, diagnostics) || !compute(*state.initial, alone)))
         state.initial.reset();
   }
   for (Route &route : file.routes)
@@ -197,7 +210,7 @@ void stepc::lang::computeConstants(File &file, Diagnostics &diagnostics) {
 void stepc::lang::analyzeWhere(Expr &condition, const Source &source, Diagnostics &diagnostics) {
   static constexpr StringRef sizes[] = {"rows", "cols", "numel"};
   Rule empty;
-  if (!OutsideAnalyzer(empty, sizes, diagnostics, source).run(condition, /*isCondition=*/true))
+  if (!OutsideAnalyzer(empty, sizes, {}, diagnostics, source).run(condition, /*isCondition=*/true))
     return;
   if (condition.constant)
     diagnostics.warning(condition.range, *condition.constant != 0

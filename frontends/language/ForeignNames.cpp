@@ -19,7 +19,7 @@ constexpr StringRef usePower = "a power is written 'x ^ y'";
 constexpr StringRef useSquare = "a square is written 'x ^ 2'";
 constexpr StringRef useOrthogonalize = "did you mean 'orthogonalize'?";
 constexpr StringRef useCast = "did you mean 'cast(x, dtype)'?";
-constexpr StringRef useTurns = "every k steps is 'step == k * ((step / k + 6e15) - 6e15)'";
+constexpr StringRef useTurns = "every k steps is 'step == k * floor(step / k)'";
 constexpr StringRef useLarge = "write a number that f32 can hold, such as 3e38";
 constexpr StringRef useZeros = "zeros like x are '0 * x'";
 

@@ -368,7 +368,7 @@ private:
     else if (found == "?")
       error.withHint("a choice is written 'select(condition, value, otherwise)'");
     else if (found == "%")
-      error.withHint("every k steps is 'step == k * ((step / k + 6e15) - 6e15)'");
+      error.withHint("every k steps is 'step == k * floor(step / k)'");
     else if (found == "@")
       error.withHint("products of matrices are not supported yet");
   }

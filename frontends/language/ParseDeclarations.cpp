@@ -552,8 +552,9 @@ bool Parser::parseClaim(Route &route) {
   }
   if (atName("where") && !current().startsLine) {
     expected("the end of the line")
-        .withHint(
-            "'where' stands behind 'matrix' and its patterns, before 'if present' and 'except'");
+        .withHint(claim.where ? "a claim has one 'where': join its conditions with 'and'"
+                              : "'where' stands behind 'matrix' and its patterns, before 'if "
+                                "present' and 'except'");
     return false;
   }
   claim.range = claim.range.to(previousRange());
@@ -563,8 +564,17 @@ bool Parser::parseClaim(Route &route) {
 
 /// Parses `where CONDITION` behind a selector, if it is there.
 bool Parser::parseWhere(Claim &claim) {
-  if (!atName("where") || current().startsLine)
+  if (!at(TokenKind::Name) || current().startsLine)
     return true;
+  if (!atName("where")) {
+    StringRef word = spelling(current());
+    if (claim.isMatrix && (word == "when" || !text::nearestName(word, {"where"}).empty())) {
+      expected("'where', 'if present', 'except' or the end of the line")
+          .withHint("sizes are asked for by 'where': 'matrix where rows <= 4096'");
+      return false;
+    }
+    return true;
+  }
   if (!claim.isMatrix) {
     expected("'if present', 'except' or the end of the line")
         .withHint(claim.isRest ? "'rest' takes what no other claim takes, whatever its size"
@@ -575,6 +585,14 @@ bool Parser::parseWhere(Claim &claim) {
   consume();
   depth = 0;
   claim.where = parseExpression();
+  if (claim.where && at(TokenKind::Equal)) {
+    bool isLess = next().kind == TokenKind::Less, isGreater = next().kind == TokenKind::Greater;
+    expected("a comparison")
+        .withHint(isLess      ? "at most is written 'a <= b'"
+                  : isGreater ? "at least is written 'a >= b'"
+                              : "equality is written 'a == b'");
+    return false;
+  }
   return claim.where != nullptr;
 }
 

@@ -498,10 +498,14 @@ TEST(States, StartAtTheParameter) {
         "  hint: only a state shaped like the parameter can start at it"}},
       {"state z : f32 = grad\nz = z - grad",
        {"2:17: error: expected a number, found 'grad'",
-        "  hint: it is computed from literals alone: '0.1 / 3'"}},
+        "  hint: a number is computed from literals alone: '0.1 / 3'; 'param', 'identity' and "
+        "'normal' stand by themselves"}},
       {"state z : f32 = 2 * param\nz = z - grad",
        {"2:21: error: expected a number, found 'param'",
-        "  hint: it is computed from literals alone: '0.1 / 3'"}},
+        "  hint: a number is computed from literals alone: '0.1 / 3'; 'param', 'identity' and "
+        "'normal' stand by themselves"}},
+      {"state z : f32 = parm\nz = z - grad",
+       {"2:17: error: expected a number, found 'parm'", "  hint: did you mean 'param'?"}},
       {"state z : f32 = identity\nz = z - grad", {}},
       {"state z : f32 = normal\nlet x = z * seed\nz = x - grad", {}},
       {"state z : f32[cols] = normal\nz = mean(grad, over = rows) + z",
@@ -513,12 +517,14 @@ TEST(States, StartAtTheParameter) {
         "  3:17: note: random numbers have the hyperparameter 'seed'",
         "  hint: take another name, or declare the hyperparameter: 'seed = 0'"}},
   });
-  EXPECT_EQ(check("model() {\n  state z : f32 = normal\n  z = z + 1\n}\n" + rule("")).messages(),
-            (std::vector<std::string>{"2:19: error: expected a number, found 'normal'",
-                                      "  hint: it is computed from literals alone: '0.1 / 3'"}));
-  EXPECT_EQ(check("model() {\n  state z : f32 = param\n  z = z + 1\n}\n" + rule("")).messages(),
-            (std::vector<std::string>{"2:19: error: expected a number, found 'param'",
-                                      "  hint: it is computed from literals alone: '0.1 / 3'"}));
+  EXPECT_EQ(
+      check("model() {\n  state z : f32 = normal\n  z = z + 1\n}\n" + rule("")).messages(),
+      (std::vector<std::string>{"2:19: error: expected a number, found 'normal'",
+                                "  hint: a number is computed from literals alone: '0.1 / 3'"}));
+  EXPECT_EQ(
+      check("model() {\n  state z : f32 = param\n  z = z + 1\n}\n" + rule("")).messages(),
+      (std::vector<std::string>{"2:19: error: expected a number, found 'param'",
+                                "  hint: a number is computed from literals alone: '0.1 / 3'"}));
 }
 
 } // namespace

@@ -81,7 +81,7 @@ TEST(Hints, Syntax) {
           {"let x = lr || lr", "2:12: error: unexpected character '||'", "write 'a or b'"},
           {"let x = !lr", "2:9: error: unexpected character '!'", "write 'not a'"},
           {"let x = step % 10", "2:14: error: unexpected character '%'",
-           "every k steps is 'step == k * ((step / k + 6e15) - 6e15)'"},
+           "every k steps is 'step == k * floor(step / k)'"},
           {"let x = torch.sqrt(lr)", "2:14: error: unexpected character '.'",
            "functions have no prefix: 'sqrt(x)'"},
           {"let x = grad.sqrt()", "2:13: error: unexpected character '.'",
@@ -278,7 +278,7 @@ TEST(Hints, NumbersOfOtherLanguages) {
   expectOne("inf", "expected a number, found 'inf'",
             "write a number that f32 can hold, such as 3e38");
   expectOne("1 / zero", "expected a number, found 'zero'",
-            "it is computed from literals alone: '0.1 / 3'");
+            "a number is computed from literals alone: '0.1 / 3'");
   expectOne("2 * norm(3)", "expected a number, found 'norm'", "it is a function of tensors");
   expectOne("squrt(2)", "unknown function 'squrt'", "did you mean 'sqrt'?");
   // The name of several values is that of the list without its plural.
@@ -294,7 +294,8 @@ TEST(Hints, NumbersOfOtherLanguages) {
        {"state m : f32 = 1_0\nm = grad",
         "2:17: error: expected a number such as 1, 0.95 or 3e-4, found '1_0'", "write 10"},
        {"state m : f32 = lr\nm = grad", "2:17: error: expected a number, found 'lr'",
-        "it is computed from literals alone: '0.1 / 3'"},
+        "a number is computed from literals alone: '0.1 / 3'; 'param', 'identity' and 'normal' "
+        "stand by themselves"},
        {"let x = orthogonalize(grad, steps = 5.)",
         "2:37: error: expected a number such as 1, 0.95 or 3e-4, found '5.'", "write 5"},
        {"let x = 1 000", "2:11: error: expected an operator or the end of the line, found '000'",
@@ -597,9 +598,9 @@ TEST(Hints, WhatALaterVersionWillHave) {
       {
           {"every 6 steps {\nparam = grad\nlet y = 3\n}",
            "2:1: error: 'every' is not supported yet",
-           "every k steps is 'step == k * ((step / k + 6e15) - 6e15)'"},
+           "every k steps is 'step == k * floor(step / k)'"},
           {"every lr steps { param = grad }", "2:1: error: 'every' is not supported yet",
-           "every k steps is 'step == k * ((step / k + 6e15) - 6e15)'"},
+           "every k steps is 'step == k * floor(step / k)'"},
           {"def f(x) { x + 1 }", "2:1: error: 'def' is not supported yet", ""},
           {"import \"x\"", "2:1: error: 'import' is not supported yet", ""},
           {"state l : f32[rows, rows]\nl = l", "2:14: error: a square state is not supported yet",

@@ -186,7 +186,7 @@ TEST(Model, States) {
         "  1:7: note: it is declared here"}},
       {"state a : f32 = k",
        {"2:17: error: expected a number, found 'k'",
-        "  hint: it is computed from literals alone: '0.1 / 3'"}},
+        "  hint: a number is computed from literals alone: '0.1 / 3'"}},
       {"state a : f32", {"2:7: warning: state 'a' is never used"}},
   };
   expectMessages(cases);
