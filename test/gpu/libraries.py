@@ -104,6 +104,22 @@ route {{
   AdamW(lr = 1e-3) for rest
 }}
 """
+# Numbers of rows and columns, and states that start at random numbers and at the identity matrix.
+PLACES = f"""{ADAMW}
+optimizer Places(lr) {{
+  state z : f32 = normal
+  state half : bf16 = normal
+  state one : f32 = identity
+  z = lerp(z, grad, 0.5) + (row - col) / rows
+  one = one + half * grad
+  let r = sum(select(row < 9, z, 0), over = rows)
+  param = param - lr * (z + one * r)
+}}
+route {{
+  Places(lr = 1e-3, seed = 3) for matrix
+  AdamW(lr = 1e-3) for rest
+}}
+"""
 # A state that only matrix space reads and writes, so that it stays with the ranks that compute its blocks.
 BLOCKS = f"""{ADAMW}
 optimizer Between(lr) {{
@@ -315,6 +331,7 @@ def all_cases(small, dry):
             ("hidden.1.bias", (96,)), ("head", (96, 128)), ("head.scale", (1,)))]  # fmt: skip
         yield Case("example.c_trainer", (EXAMPLES / "c_trainer.optim").read_text(), manifest(plain))
     yield Case("odd", MIXED, manifest(odd_sizes()))
+    yield Case("places", PLACES, manifest(gpt(width + 3, 1, "bf16")))
     yield from rules(1 if small else 4, 6 if small else 14)
     yield from products((1, 2) if small else (1, 2, 7), small, large=not (small or dry))
     yield from worlds((2,) if small else (2, 4, 8), 32 if small else 64)
