@@ -108,8 +108,8 @@ def Optim_State : Optim_Attr<"State", "state"> {
   let summary = "a state of a rule: name, storage type, shape kind, initial value";
   let description = [{`master` marks the full-precision copy of a low-precision parameter; it
     does not exist for parameters that are f32. `metric` marks a number that rules write and do not read.
-    It lies in memory of the library, from which the trainer reads it. `start` says where a state starts
-    that starts at no number: the body takes it in the place of the old value where `step` is 1, so nothing
+    It lies in memory of the library, from which the trainer reads it. `start` names what a state
+    starts at if that is no number: the body takes it in the place of the old value if `step` is 1, so nothing
     reads what the state's memory has before.
     ```mlir
     #optim.state<"m", bf16, full, 0.0 : f64, false>

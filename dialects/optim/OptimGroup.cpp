@@ -109,7 +109,7 @@ LogicalResult GroupOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return emitOpError("expected parts of the divided parameters, because rule ")
            << getRuleAttr() << " sees blocks, found none";
   if (getJoined()) {
-    if (!rule.getBody().getOps<PositionOp>().empty())
+    if (rule.countsLines())
       return emitOpError("expected no joined axes, because rule ")
              << getRuleAttr() << " counts rows or columns";
     plan::Group group = toPlan();

@@ -2,6 +2,8 @@
 
 #include "dialects/optim/Optim.h"
 
+#include "runtime/random/Philox.h"
+
 #include <cmath>
 
 using namespace mlir;
@@ -127,7 +129,7 @@ void NormalOp::build(OpBuilder &builder, OperationState &state, Type result, Val
 }
 
 LogicalResult NormalOp::verify() {
-  constexpr int64_t kMost = (int64_t(1) << 30) - 1; // each call has four counters
+  constexpr int64_t kMost = random::kMostCalls - 1;
   if (int64_t call = int64_t(getCall()); call < 0 || call > kMost)
     return emitOpError("expected a call from 0 to ") << kMost << ", found " << call;
   auto tensor = dyn_cast<RankedTensorType>(getType());

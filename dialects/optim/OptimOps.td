@@ -121,9 +121,13 @@ def Optim_RuleOp : Optim_Op<"rule", [Symbol, IsolatedFromAbove, HasParent<"::mli
     /// True if the body has no MatrixOpInterface and no optim.position, and all states are full. The rule
     /// then treats each element by itself.
     bool isElementwise();
-    /// Whether results depend on how elements form blocks: the rule is not elementwise, or reads rows, cols
-    /// or numel.
+    /// Whether results depend on how elements form blocks: the rule is not elementwise, draws random numbers
+    /// for elements, which are counted block by block, or reads rows, cols or numel.
     bool seesBlocks();
+    /// Whether the rule asks for numbers of rows or columns.
+    bool countsLines();
+    /// Whether an element's result depends on where it stands: in its block, or among all of its parameter.
+    bool countsElements();
     /// The name of the rule that the user wrote: of this one, or of the one that it is a copy of.
     ::llvm::StringRef getWrittenName() { return getWritten().value_or(getSymName()); }
     /// The number of the state whose old value this is, if it is one.

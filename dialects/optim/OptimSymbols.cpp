@@ -240,7 +240,14 @@ bool RuleOp::isElementwise() {
 
 bool RuleOp::seesBlocks() {
   auto sizes = getBody().front().getArguments().take_back(3);
-  return !isElementwise() || llvm::any_of(sizes, [](Value size) { return !size.use_empty(); });
+  return !isElementwise() || countsElements() ||
+         llvm::any_of(sizes, [](Value size) { return !size.use_empty(); });
+}
+
+bool RuleOp::countsLines() { return !getBody().getOps<PositionOp>().empty(); }
+
+bool RuleOp::countsElements() {
+  return llvm::any_of(getBody().front(), [](Operation &op) { return dependsOnPlace(&op); });
 }
 
 /// Verifies that all patterns are well-formed, and that each optional pattern is in one of the two lists.

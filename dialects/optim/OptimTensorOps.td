@@ -60,7 +60,7 @@ def Optim_NormalOp : Optim_Op<"normal", [Pure, AllTypesMatch<["high", "low"]>, A
         : tensor<1x1xf32>, tensor<1x1xi1> to tensor<?x?xf32>
     ```
     `high` and `low` are halves of the seed, whole numbers from 0 to 65535. They and the condition have one
-    value for all elements. Where the condition does not hold, the results are 0 and nothing is computed.
+    value for all elements. If the condition does not hold, the results are 0.
     `call` tells the draws of a rule apart. The counter has step 1: numbers are drawn where states start.
     In the region of a comm.stage all values are scalars. In a kernel over chunks, the element's number among
     those of its parameter, and the parameter's key, become operands.
@@ -69,7 +69,7 @@ def Optim_NormalOp : Optim_Op<"normal", [Pure, AllTypesMatch<["high", "low"]>, A
   let arguments = (ins AnyTypeOf<[F32, RankedTensorOf<[F32]>]>:$high,
                        AnyTypeOf<[F32, RankedTensorOf<[F32]>]>:$low,
                        AnyTypeOf<[I1, RankedTensorOf<[I1]>]>:$condition,
-                       I64Attr:$call, Optional<I64>:$element, Optional<I32>:$key);
+                       I64Attr:$call, Optional<I64>:$element, Optional<I64>:$key);
   let results = (outs AnyTypeOf<[F32, RankedTensorOf<[F32]>]>:$result);
   let assemblyFormat = [{
     $high `,` $low `if` $condition `call` $call (`at` $element^ `:` type($element))?

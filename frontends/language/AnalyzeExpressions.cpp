@@ -109,7 +109,9 @@ bool BodyAnalyzer::resolveBuiltin(NameExpr &name) {
 }
 
 bool BodyAnalyzer::resolvePosition(NameExpr &name) {
-  if (name.name != "row" && name.name != "col")
+  // Text that could not be read may declare the name. A metric has it, and no statement reads a metric.
+  if ((name.name != "row" && name.name != "col") || body.lacksNames ||
+      body.unread.contains(name.name) || body.findMetric(name.name))
     return false;
   name.symbol = name.name == "row" ? NameExpr::Symbol::Row : NameExpr::Symbol::Col;
   return true;
@@ -156,7 +158,9 @@ Type BodyAnalyzer::analyzeName(NameExpr &name) {
   }
   Symbol &symbol = it->second;
   // A `let` may be used after its own statement, a state after its name.
-  uint32_t visibleFrom = symbol.let ? symbol.let->range.end : symbol.range.end;
+  uint32_t visibleFrom = symbol.let              ? symbol.let->range.end
+                         : symbol.hyperparameter ? 0
+                                                 : symbol.range.end;
   if (name.range.begin < visibleFrom) {
     diagnostics.error(name.range, "'" + Twine(name.name) + "' is used before it is declared")
         .withNote(symbol.range, "the declaration is here");

@@ -152,8 +152,10 @@ static bool startsAtValue(StateDeclaration &state, Body &body, Diagnostics &diag
   auto *rule = llvm::dyn_cast<Rule>(&body);
   if (!start || !rule)
     return false;
+  if (*start == stepc::plan::Initial::Normal)
+    addSeed(*rule, name->range);
   // At most so many operations make the value, round it to the state's type and choose it.
-  state.depth = 12;
+  state.depth = 16;
   if (state.shape != Shape::Full) {
     diagnostics
         .error(name->range, "expected a number, because '" + Twine(state.name.text) + "' has " +
@@ -165,8 +167,6 @@ static bool startsAtValue(StateDeclaration &state, Body &body, Diagnostics &diag
   state.start = *start;
   if (*start == stepc::plan::Initial::Identity && !rule->needsMatrix)
     rule->needsMatrix = MatrixNeed{name->range, "'identity'"};
-  if (*start == stepc::plan::Initial::Normal)
-    addSeed(*rule, name->range);
   return true;
 }
 

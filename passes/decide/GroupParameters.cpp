@@ -52,8 +52,7 @@ private:
     // With more than kMostBlocks of them the later passes take seconds.
     constexpr int64_t kMostBlocks = int64_t(1) << 18;
     bool runsInWaves = group.getExemplar().standsApart() && matrices <= kMostBlocks;
-    bool countsLines = !rule.getBody().getOps<PositionOp>().empty();
-    if (matrices <= 1 || runsInWaves || countsLines || stepc::decide::hasMatrixSpace(rule))
+    if (matrices <= 1 || runsInWaves || rule.countsLines() || stepc::decide::hasMatrixSpace(rule))
       return 0;
     layout.joined = stepc::plan::bestJoined(layout);
     return stepc::plan::checkJoined(layout, toPlan(rule).states).empty() ? layout.joined : 0;

@@ -240,7 +240,8 @@ LogicalResult ChunkKernel::read() {
         (!overShards || !isLine || !writes.back().element.isF32() || generic.getNumDpsInits() != 1))
       return refuse(generic, "one line of f32 to which it reduces the terms of shards");
   }
-  readNumbers();
+  if (failed(readNumbers()))
+    return failure();
   if (sums) {
     if (sums < 0)
       return refuse(kernel, "a number of exact sums above 0");
@@ -265,21 +266,33 @@ Value ChunkKernel::argumentOf(Place place, Type type, Location loc) {
   return body->getArgument(index);
 }
 
-void ChunkKernel::readNumbers() {
+LogicalResult ChunkKernel::readNumbers() {
   for (auto op : llvm::make_early_inc_range(body->getOps<optim::PositionOp>())) {
     auto place = op.getAxis() == plan::Division::Rows ? Place::RowNumber : Place::ColumnNumber;
     op.replaceAllUsesWith(argumentOf(place, op.getType(), op.getLoc()));
     op.erase();
+  }
+  // What follows from scalars and literals alone.
+  llvm::DenseSet<Value> uniform(body->args_begin() + reads.size(),
+                                body->args_begin() + reads.size() + columns.size());
+  for (Operation &op : body->without_terminator()) {
+    if (llvm::all_of(op.getOperands(), [&](Value value) { return uniform.contains(value); }))
+      uniform.insert(op.result_begin(), op.result_end());
+    if (auto normal = dyn_cast<optim::NormalOp>(op))
+      for (Value value : {normal.getHigh(), normal.getLow(), normal.getCondition()})
+        if (!uniform.contains(value))
+          return refuse(normal, "a seed and a condition that follow from scalars alone");
   }
   for (auto op : body->getOps<optim::NormalOp>()) {
     Builder b(op.getContext());
     op.getElementMutable().assign(argumentOf(Place::ElementNumber, b.getI64Type(), op.getLoc()));
     auto behind = [&] { return unsigned(reads.size() + columns.size()); };
     if (!readsKey)
-      body->insertArgument(behind(), b.getI32Type(), op.getLoc());
+      body->insertArgument(behind(), b.getI64Type(), op.getLoc());
     readsKey = true;
     op.getKeyMutable().assign(body->getArgument(behind()));
   }
+  return success();
 }
 
 void ChunkEmitter::bind(Value chunkRows, Value memory, Value ofParameters,
@@ -369,9 +382,8 @@ void ChunkEmitter::emitUniform() {
   }
   if (kernel.readsKey) {
     Value record = recordOf(b, records, field(offsetof(stepc_chunk, parameter)));
-    // The upper half of the word is 0.
-    scalars.push_back(
-        b.load(b.getI32Type(), fieldOf(b, record, offsetof(stepc_parameter_record, key)), 8));
+    Value key = fieldOf(b, record, offsetof(stepc_parameter_record, key));
+    scalars.push_back(b.load(b.getI64Type(), key));
   }
   body.emitUniform(b, scalars);
 }

@@ -63,7 +63,8 @@ public:
   mlir::func::FuncOp kernel;
   size_t each; // operands per table
   bool overShards;
-  llvm::SmallVector<ChunkOperand> reads, writes; // `reads` ends with numbers of rows and columns
+  llvm::SmallVector<ChunkOperand> reads,
+      writes; // `reads` ends with numbers of rows, columns and elements
   bool readsKey =
       false; // the body's argument behind the scalars is the key of the parameter, an i32
   llvm::SmallVector<int64_t> columns; // per uniform argument of the body: its column of the scalars
@@ -82,7 +83,7 @@ private:
                                   llvm::SmallVector<ChunkOperand> &list);
   /// Makes the numbers of rows, columns and elements that the body asks for arguments behind those of the
   /// reads, and the parameter's key the one behind the scalars.
-  void readNumbers();
+  mlir::LogicalResult readNumbers();
   /// The argument of the body for a number, which is made if there is none.
   mlir::Value argumentOf(ChunkOperand::Place place, mlir::Type type, mlir::Location loc);
 

@@ -28,7 +28,7 @@ static SmallVector<int64_t> numbersOf(ArrayRef<Attribute> operands) {
 FailureOr<ParameterForm> checkParameterKernel(func::FuncOp function,
                                               ArrayRef<exec::DispatchParametersOp> dispatches) {
   Block &body = function.getBody().front();
-  if (Operation *illegal = findNotElementwise(body))
+  if (Operation *illegal = findNotElementwise(body, /*ofScalars=*/true))
     return illegal->emitOpError("expected in a kernel over parameters operations on scalars alone");
   Type f64 = Float64Type::get(function.getContext()), f32 = Float32Type::get(function.getContext());
   TypeRange takes = body.getArgumentTypes(), gives = function.getResultTypes();

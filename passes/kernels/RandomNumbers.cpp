@@ -84,13 +84,17 @@ Value emitSeed(OpBuilder &builder, Location loc, Value high, Value low) {
 Value emitNormal(OpBuilder &builder, Location loc, Value element, Value seed, Value key,
                  uint32_t call) {
   Words words(builder, loc, element.getType());
+  Words scalars(builder, loc, key.getType());
   Type i32 = builder.getI32Type();
-  Value sum = words.constant(i32, 6 - (6 << random::kUniformBits));
+  // random::keyFor
+  std::array<Value, 2> keys = {scalars.differ(seed, scalars.upper(key)), scalars.lower(key)};
+  Value sum =
+      words.constant(i32, random::kNormalMean - (random::kNormalMean << random::kUniformBits));
   for (uint32_t i = 0; i < random::kNormalCounters; ++i) {
-    std::array<Value, 4> counter = {words.lower(element), words.upper(element),
-                                    words.constant(i32, /*step=*/1),
-                                    words.constant(i32, int32_t(4 * call + i))};
-    for (Value word : words.philox(counter, {seed, key})) {
+    std::array<Value, 4> counter = {
+        words.lower(element), words.upper(element), words.constant(i32, /*step=*/1),
+        words.constant(i32, int32_t(random::kCountersOfCall * call + i))};
+    for (Value word : words.philox(counter, keys)) {
       Value unused = words.constant(i32, 32 - random::kUniformBits);
       sum = words.add(sum, arith::ShRUIOp::create(builder, loc, word, unused));
     }

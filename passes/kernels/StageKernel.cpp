@@ -18,10 +18,11 @@ using namespace mlir;
 
 namespace stepc::kernels {
 
-Operation *findNotElementwise(Block &body) {
+Operation *findNotElementwise(Block &body, bool ofScalars) {
   for (Operation &op : body.without_terminator())
-    if (op.getNumRegions() || !(isa<arith::ConstantOp>(op) || optim::dependsOnPlace(&op) ||
-                                OpTrait::hasElementwiseMappableTraits(&op)))
+    if (op.getNumRegions() ||
+        !(isa<arith::ConstantOp>(op) || (!ofScalars && optim::dependsOnPlace(&op)) ||
+          OpTrait::hasElementwiseMappableTraits(&op)))
       return &op;
   return nullptr;
 }
@@ -287,7 +288,7 @@ FailureOr<StageKernel> KernelCache::stage(comm::StageOp op) {
 FailureOr<func::FuncOp> KernelCache::scalars(comm::ScalarsOp op) {
   auto group = SymbolTable::lookupNearestSymbolFrom<optim::GroupOp>(op, op.getGroupAttr());
   Block &body = op.getBody().front();
-  if (Operation *illegal = findNotElementwise(body))
+  if (Operation *illegal = findNotElementwise(body, /*ofScalars=*/true))
     return illegal->emitOpError(
         "expected an operation on scalars without effects in a scalar stage");
   OpBuilder b(op.getContext());

@@ -15,8 +15,9 @@ struct StageKernel {
   llvm::SmallVector<mlir::Value> operands; ///< of the stage, in the order of the arguments
 };
 
-/// Returns the first operation of a region that is not elementwise, or null.
-mlir::Operation *findNotElementwise(mlir::Block &body);
+/// Returns the first operation of a region that is not elementwise, or null. Scalars of a parameter stand
+/// nowhere, so `ofScalars` no operation may ask where an element stands.
+mlir::Operation *findNotElementwise(mlir::Block &body, bool ofScalars = false);
 
 /// Makes kernels as functions without anything of a target, one per distinct computation. Names them by rule,
 /// stage and types: "Muon_in_f32_bf16".

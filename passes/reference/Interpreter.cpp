@@ -153,7 +153,7 @@ LogicalResult Interpreter::runOp(Operation &op) {
     if (values.at(normal.getCondition()).at(0, 0) != 0)
       for (auto [i, number] : llvm::enumerate(out.data))
         number = random::normal(uint64_t(firstElement) + i, /*step=*/1, uint32_t(normal.getCall()),
-                                {seed, keyOfName});
+                                random::keyFor(seed, keyOfName));
     values[result] = std::move(out);
     return success();
   }

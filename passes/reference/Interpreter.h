@@ -34,7 +34,7 @@ public:
               llvm::ArrayRef<double> numbers = {});
   /// Says which elements the block has, for random numbers: the number of its first one among those of its
   /// parameter, and the key of the parameter's name (random::keyOf).
-  void countElements(int64_t first, uint32_t key) {
+  void countElements(int64_t first, uint64_t key) {
     firstElement = first;
     keyOfName = key;
   }
@@ -56,7 +56,7 @@ private:
   int64_t rows, cols;
   llvm::ArrayRef<double> numbers;
   int64_t firstElement = 0;
-  uint32_t keyOfName = 0;
+  uint64_t keyOfName = 0;
   llvm::DenseMap<mlir::Value, Matrix> values;
 };
 

@@ -140,7 +140,7 @@ LogicalResult reference::step(optim::RuleOp rule, optim::ParameterOp parameter, 
     addScalar(numel);
     Interpreter interpreter(rule.getBody().front(), std::move(arguments), full.view.rows,
                             full.view.cols, numbers);
-    interpreter.countElements(plan::elementsBefore(group, block),
+    interpreter.countElements(plan::ElementOrder(group).before(block),
                               random::keyOf(parameter.getSymName()));
     FailureOr<std::vector<Matrix>> yielded = interpreter.run();
     if (failed(yielded))

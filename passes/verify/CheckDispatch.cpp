@@ -136,11 +136,17 @@ static plan::ValueKind kindOf(ChunkForm::Reach reach) {
   return plan::ValueKind::Full;
 }
 
-/// Whether the rows of a table say where each of their elements stands in its block. Rows over slabs count in
-/// the slab.
-static bool countsLines(const plan::Table &table, const plan::Group &group) {
-  return table.hasRectangles() ||
-         (table.kind == plan::TableKind::BlockChunks && group.slabs.factors.empty());
+/// Whether the rows of a table say what the operation asks for: where an element stands. Rows over slabs
+/// count in the slab, and a value per row has no columns.
+static bool saysWhere(const plan::Table &table, const plan::Group &group, Operation &op) {
+  bool isRectangle = table.hasRectangles() ||
+                     (table.kind == plan::TableKind::BlockChunks && group.slabs.factors.empty());
+  auto position = dyn_cast<optim::PositionOp>(op);
+  plan::ValueKind line = !position                                    ? plan::ValueKind::Full
+                         : position.getAxis() == plan::Division::Rows ? plan::ValueKind::Rows
+                                                                      : plan::ValueKind::Cols;
+  plan::ValueKind walked = table.from.value;
+  return isRectangle && (walked == plan::ValueKind::Full || walked == line);
 }
 
 bool ProgramCheck::evaluateChunks(const ChunkForm &form, const plan::DispatchChunks::Run &run,
@@ -148,13 +154,13 @@ bool ProgramCheck::evaluateChunks(const ChunkForm &form, const plan::DispatchChu
   int64_t table = run.table, segment = plan.tables[table].from.segment;
   if (isEmpty(segment))
     return true;
-  if (form.countsLines && !countsLines(plan.tables[table], groupOf(segment))) {
-    user->emitOpError(
-        "expected rows that are rectangles of a block for a kernel that counts rows or "
-        "columns, found ")
-        << plan::name(plan.tables[table].kind);
-    return false;
-  }
+  for (Operation &op : form.body->without_terminator())
+    if (optim::dependsOnPlace(&op) && !saysWhere(plan.tables[table], groupOf(segment), op)) {
+      user->emitOpError("expected rows that say where an element stands for ")
+          << op.getName() << ", found " << plan::name(plan.tables[table].kind) << " of "
+          << plan::name(plan.tables[table].from.value) << " values";
+      return false;
+    }
   ArrayRef<plan::Operand> operands = run.operands;
   SmallVector<Term> arguments;
   TableUse &uses = use(table);

@@ -71,8 +71,6 @@ FailureOr<ChunkForm> verify::readChunkKernel(func::FuncOp kernel) {
   ChunkForm form;
   form.arguments = kernel.getNumArguments();
   form.body = generic.getBody();
-  form.countsLines =
-      llvm::any_of(*form.body, [](Operation &op) { return optim::dependsOnPlace(&op); });
   if (reduction)
     form.reduction = reduction.getValue();
   if (sums)

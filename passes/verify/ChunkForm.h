@@ -25,7 +25,6 @@ struct ChunkForm {
   /// Set if the body yields terms: how those of each row or column are reduced. The reach of `writes[0]` says
   /// which of the two.
   std::optional<plan::Reduction> reduction;
-  bool countsLines = false; ///< whether the body asks where its element stands
   int64_t sums = 0; ///< how many exact sums it writes for each line; 0: it writes the result
   mlir::Block *body = nullptr; ///< arguments: reads, columns, old values of the writes
 };

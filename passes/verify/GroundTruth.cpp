@@ -291,6 +291,42 @@ int64_t GroundTruth::linePartOf(int64_t group, ValueKind kind, int64_t position)
   return number;
 }
 
+int64_t GroundTruth::firstElement(int64_t group, int64_t block) {
+  const plan::Group &g = thePlan.groups[group];
+  firstOfParts.resize(thePlan.groups.size());
+  std::vector<int64_t> &first = firstOfParts[group];
+  if (first.empty()) {
+    auto [blocks, rows, cols] = viewOf(g, ValueKind::Full);
+    bool ofRows = g.division.axis == plan::Division::Rows;
+    int64_t end = g.parts.empty() ? rows * cols : 0, part = 0;
+    if (g.parts.empty())
+      first.push_back(0);
+    for (const std::vector<plan::Span> &spans : g.division.parts) {
+      if (g.parts.empty())
+        break;
+      if (std::ranges::binary_search(g.parts, part++))
+        first.push_back(end);
+      for (const plan::Span &span : spans)
+        end += (span.end - span.begin) * (ofRows ? cols : rows);
+    }
+    first.push_back(end);
+  }
+  int64_t parts = int64_t(first.size()) - 1, within = block % perParameter[group];
+  return within / parts * first.back() + first[within % parts];
+}
+
+std::optional<std::pair<int64_t, std::string>> GroundTruth::checkCounts() {
+  for (int64_t group = 0; group < int64_t(thePlan.groups.size()); ++group) {
+    plan::ElementOrder order(thePlan.groups[group]);
+    for (int64_t block = 0; block < perParameter[group]; ++block)
+      if (int64_t first = firstElement(group, block), found = order.before(block); first != found)
+        return std::pair(group, "expected element " + std::to_string(first) + " to begin " +
+                                    describeBlock(group, block) + ", found element " +
+                                    std::to_string(found));
+  }
+  return std::nullopt;
+}
+
 std::string GroundTruth::describeBlock(int64_t group, int64_t block) const {
   const plan::Group &g = thePlan.groups[group];
   int64_t index = perParameter[group] ? block / perParameter[group] : 0;

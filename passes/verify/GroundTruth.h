@@ -108,6 +108,12 @@ public:
   /// The rows (columns) that a position has of a block within a parameter, and where they are in its slab.
   const std::vector<Span> &slabOf(int64_t group, int64_t position, int64_t block);
 
+  /// The number of a block's first element among all of its parameter: matrices, their parts and rows are
+  /// counted one after another.
+  int64_t firstElement(int64_t group, int64_t block);
+  /// Checks that the runtime counts elements so. Returns a group in which it does not, and the error.
+  std::optional<std::pair<int64_t, std::string>> checkCounts();
+
   int64_t blocksPerParameter(int64_t group) const { return perParameter[group]; }
   /// "block 2 of parameter 'w'".
   std::string describeBlock(int64_t group, int64_t block) const;
@@ -148,6 +154,8 @@ private:
   std::map<std::pair<int64_t, plan::ValueKind>, std::vector<std::unique_ptr<MemoryMap>>> shards;
   std::vector<std::unique_ptr<SegmentView>> segments;
   std::vector<SlabsOfGroup> knownSlabs; // per group
+  std::vector<std::vector<int64_t>>
+      firstOfParts; // per group: where its parts begin in a matrix, and its end
   /// Per group: the result of `brought`, by the coordinates that no hop resolves. The key is empty if hops
   /// resolve all coordinates.
   std::vector<std::map<std::vector<int64_t>, std::vector<int64_t>>> broughtTo;

@@ -257,27 +257,15 @@ bool TableCheck::chunkPiece(const Cut &cut, int64_t parameter, bool hasPlace) {
   return true;
 }
 
-/// Checks the number of a chunk's first element. Matrices, their parts and rows count one after another.
 bool TableCheck::isNumbered(const Chunk &chunk) {
-  if (table.from.value != ValueKind::Full)
-    return true;
-  auto [blocks, rows, cols] = viewOf(group, ValueKind::Full);
-  int64_t within = chunk.block % perParameter;
-  int64_t expected = chunk.row * cols + chunk.col;
-  auto parts = int64_t(group.parts.size());
-  if (parts == 0) {
-    expected += within * rows * cols;
-  } else {
-    bool ofRows = group.division.axis == plan::Division::Rows;
-    int64_t side = ofRows ? cols : rows;
-    for (int64_t part = 0; part < int64_t(group.division.parts.size()); ++part)
-      for (const plan::Span &span : group.division.parts[part])
-        expected += (within / parts + (part < group.parts[within % parts])) *
-                    (span.end - span.begin) * side;
-  }
-  return (chunk.element == expected && chunk.elementStride == cols) ||
-         fail("expected element " + std::to_string(expected) + " of parameter '" +
-              truth.plan().parameters[chunk.parameter].name + "' to begin a chunk, with rows " +
+  bool ofSlabs = table.kind == TableKind::BlockChunks && !group.slabs.factors.empty();
+  bool counts = table.from.value == ValueKind::Full && !ofSlabs;
+  int64_t cols = counts ? viewOf(group, ValueKind::Full).cols : 0, first = 0;
+  if (counts)
+    first = truth.firstElement(groupIndex, chunk.block) + chunk.row * cols + chunk.col;
+  return (chunk.element == first && chunk.elementStride == cols) ||
+         fail("expected a chunk that begins at element " + std::to_string(first) +
+              " of parameter '" + truth.plan().parameters[chunk.parameter].name + "', with rows " +
               std::to_string(cols) + " apart, found element " + std::to_string(chunk.element) +
               " and " + std::to_string(chunk.elementStride));
 }
@@ -290,12 +278,10 @@ bool TableCheck::namesItsPlace(const Chunk &chunk, const MemoryMap &map) {
     return fail("expected a place in the staged operand or -1, found " +
                 std::to_string(chunk.staged));
   const plan::Parameter &parameter = truth.plan().parameters[chunk.parameter];
-  if (!isNumbered(chunk))
-    return false;
   std::optional<Cut> at = map.at(chunk.local);
   if (at && chunk.block == parameter.indexInGroup * perParameter + at->block &&
       chunk.row == at->row && chunk.col == at->col)
-    return true;
+    return isNumbered(chunk);
   return fail("expected the row that starts at local element " + std::to_string(chunk.local) +
               " of parameter '" + parameter.name + "' to name that element, found row " +
               std::to_string(chunk.row) + " and column " + std::to_string(chunk.col) + " of " +
@@ -455,7 +441,7 @@ bool TableCheck::blockChunks(const plan::RankTable &rows) {
       return fail("expected values per row and column of slot " + std::to_string(chunk.perBlock) +
                   " at the elements that its blocks have, found elements " +
                   std::to_string(chunk.perRow) + " and " + std::to_string(chunk.perColumn));
-    if (group.slabs.factors.empty() && !isNumbered(chunk)) // no kernel over slabs counts
+    if (!isNumbered(chunk))
       return false;
     if (!standsAt(cut, chunk.block, cut.row, cut.col)) // the chunk's rows count in the slab
       return false;

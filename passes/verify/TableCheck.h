@@ -66,6 +66,7 @@ private:
   const CopyMap &copyOf(const plan::Place &place); // `place`: the table's `from` or `to`
   std::unique_ptr<CopyMap> makeCopy(const plan::Place &place);
   bool namesItsPlace(const plan::Chunk &chunk, const MemoryMap &map);
+  /// Checks the number of a chunk's first element. The chunk's block and parameter exist.
   bool isNumbered(const plan::Chunk &chunk);
   bool sumRows(const plan::RankTable &rows);
   bool cutChunks(const std::vector<plan::Chunk> &chunks, const MemoryMap &map);

@@ -105,6 +105,10 @@ std::vector<Fault> TableProof::prove(const ProgramUse &program, size_t workers,
     for (const TableUse &use : program.uses)
       if (truth.groupOf(plan.tables[use.table].from.segment) == wrong->first)
         return {{use.table, -1, wrong->second}};
+  if (auto wrong = truth.checkCounts())
+    for (const TableUse &use : program.uses)
+      if (truth.groupOf(plan.tables[use.table].from.segment) == wrong->first)
+        return {{use.table, -1, wrong->second}};
   std::vector<std::unique_ptr<TableProof>> helpers;
   for (size_t i = 1; i < workers; ++i)
     helpers.push_back(std::make_unique<TableProof>(plan, makeExpand));

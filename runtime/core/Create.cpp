@@ -224,7 +224,7 @@ void prepareBindings(stepc_instance &instance) {
         instance.running.firstRecord[g] = instance.running.records.size();
       stepc_parameter_record record{
           rows,    cols, group.numel(), nullptr,
-          nullptr, 1,    isFirst,       random::keyOf(lib.parameter(p).name)};
+          nullptr, 1,    isFirst,       int64_t(random::keyOf(lib.parameter(p).name))};
       if (isFirst)
         instance.running.records[p] = record;
       else

@@ -123,9 +123,8 @@ std::string ChunkKernel::check() const {
     for (const ChunkValue &value : *list) {
       if (value.isNumber()) {
         if (list == &writes || isFlat || value.operand != -1 || value.type != plan::DType::F32)
-          return "expected a number of rows, columns or elements that is read without an operand, "
-                 "and "
-                 "chunks with rows, found " +
+          return "expected a number of rows, columns or elements to be read without an operand, "
+                 "of chunks with rows, found " +
                  std::string(plan::name(value.reach));
         if (std::string wrong = checker.place(value.place); !wrong.empty())
           return wrong;

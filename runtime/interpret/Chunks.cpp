@@ -74,7 +74,7 @@ private:
     }
     if (kernel.key) {
       const auto *records = static_cast<const stepc_parameter_record *>(arguments[2]);
-      fill(body.at(registers, *kernel.key), lanes, uint32_t(records[chunk.row->parameter].key));
+      fill(body.at(registers, *kernel.key), lanes, records[chunk.row->parameter].key);
     }
     body.runUniform(registers, lanes);
     Run run{0, 0, 0, 0};

@@ -160,7 +160,7 @@ struct ChunkKernel {
   std::vector<bool> isShards; ///< per operand: a list of pointers; false: a word in each row
   std::vector<ChunkValue> reads, writes;
   std::vector<ScalarColumn> columns;
-  std::optional<int64_t> key; ///< the register of the parameter's key, an i32
+  std::optional<int64_t> key; ///< the register of the parameter's key, an i64
   Body body;
   /// What is made of the values that the body computes, for each row or column of a chunk: as `writes[0]`
   /// reaches one per row or column.

@@ -400,20 +400,22 @@ std::string_view describe(Initial start) {
   return "a number";
 }
 
-int64_t elementsBefore(const Group &group, int64_t within) {
+ElementOrder::ElementOrder(const Group &group) {
   View whole = view(group, ValueKind::Full);
-  auto parts = static_cast<int64_t>(group.parts.size());
-  if (parts == 0)
-    return within * whole.rows * whole.cols;
-  bool ofRows = group.division.axis == Division::Rows;
-  int64_t across = ofRows ? whole.cols : whole.rows, before = 0, all = 0;
-  for (size_t number = 0; number < group.division.parts.size(); ++number) {
-    int64_t extent = extentOf(group.division.parts[number]);
-    if (static_cast<int64_t>(number) < group.parts[static_cast<size_t>(within % parts)])
-      before += extent;
-    all += extent;
+  if (group.parts.empty()) {
+    matrix = whole.rows * whole.cols;
+    begins = {0};
+    return;
   }
-  return (within / parts * all + before) * across;
+  int64_t across = group.division.axis == Division::Rows ? whole.cols : whole.rows;
+  std::vector<int64_t> all; // of all parts
+  matrix = 0;
+  for (const std::vector<Span> &part : group.division.parts) {
+    all.push_back(matrix);
+    matrix += extentOf(part) * across;
+  }
+  for (int64_t part : group.parts)
+    begins.push_back(all[static_cast<size_t>(part)]);
 }
 
 std::string checkJoined(const Group &group, const std::vector<State> &states) {

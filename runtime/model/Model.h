@@ -393,10 +393,22 @@ std::string checkFlatten(size_t axes, int64_t batchAxes, int64_t flatten);
 /// The view of a parameter of this shape. See Group for `batchAxes` and `flatten`.
 View matrixView(const std::vector<int64_t> &shape, int64_t batchAxes, int64_t flatten);
 
-/// How many elements of its parameter come before block `within` of a group. The elements of a parameter are
-/// counted matrix by matrix, in each of them part by part as the division lists them, and in each block row
-/// by row.
-int64_t elementsBefore(const Group &group, int64_t within);
+/// How the elements of a parameter are counted: matrix by matrix, in each of them part by part as the
+/// division lists them, and in each block row by row.
+class ElementOrder {
+public:
+  explicit ElementOrder(const Group &group);
+  /// How many elements of its parameter come before block `within` of the group.
+  int64_t before(int64_t within) const {
+    auto parts = static_cast<int64_t>(begins.size());
+    return within / parts * matrix + begins[static_cast<size_t>(within % parts)];
+  }
+
+private:
+  int64_t matrix;              // elements of a matrix
+  std::vector<int64_t> begins; // of the group's parts in their matrix; 0 for whole matrices
+};
+
 /// How many rows (columns) a part has.
 int64_t extentOf(const std::vector<Span> &part);
 /// Describes the parts of a group for messages: "rows 0:4, 8:12 of " for one part, "6 blocks of 4 rows each

@@ -14,12 +14,13 @@ void CommonTable::resolve(const Group &group, RankTable &own) const {
   if (!blocks)
     return;
   int64_t perParameter = group.blocksPerParameter();
+  ElementOrder order(group);
   std::vector<int64_t> parameters, before; // by block number, because each block has many rows
   parameters.reserve(blocks->size());
   for (int64_t block : *blocks) {
     parameters.push_back(group.parameters[static_cast<size_t>(block / perParameter)]);
     if (blockCols > 0)
-      before.push_back(elementsBefore(group, block % perParameter));
+      before.push_back(order.before(block % perParameter));
   }
   auto parameterOf = [&](int64_t number) { return parameters[static_cast<size_t>(number)]; };
   for (Chunk &chunk : own.chunks) {
@@ -156,8 +157,10 @@ CommonTable Expander::common(const Table &table, int64_t rank) {
   TableBuilder builder(known->map, table, position);
   result.row = builder.row;
   result.col = builder.col;
-  if (table.from.value == ValueKind::Full)
-    result.blockCols = view(known->map.groupOf(table.from.segment), ValueKind::Full).cols;
+  const Group &group = known->map.groupOf(table.from.segment);
+  bool ofSlabs = table.kind == TableKind::BlockChunks && !group.slabs.factors.empty();
+  if (table.from.value == ValueKind::Full && !ofSlabs)
+    result.blockCols = view(group, ValueKind::Full).cols;
   auto make = [&] {
     RankTable rows = builder.rows(known->last == &table ? known->lastRows : 0);
     known->last = &table;

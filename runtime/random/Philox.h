@@ -4,9 +4,9 @@
 // as 1, 2, 3" (SC 2011). It makes four words of 32 bits of a counter of four words and a key of two. It has
 // no state, so a number depends on its counter and key alone: not on the rank, thread or chunk that draws it.
 //
-// The key of a parameter's numbers is (seed, hash of the parameter's name). The counter is (element, its
-// lower word first; step; draw). A rule's draws are numbered by `call`, and each may take four counters: draw
-// is 4 · call + 0, 1, 2 or 3.
+// The key of a parameter's numbers is made of the seed and of a hash of its name (keyFor). The counter is
+// (element, its lower word first; step; draw). A rule's draws are numbered by `call`, and each may take
+// kCountersOfCall counters.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_RANDOM_PHILOX_H
@@ -36,25 +36,35 @@ inline std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter,
   return counter;
 }
 
-/// The second word of a parameter's key: both halves of the hash of its name.
-inline uint32_t keyOf(std::string_view name) {
+/// What a parameter's name adds to its key: the hash of all of its 64 bits, so that no two parameters of a
+/// model draw the same numbers.
+inline uint64_t keyOf(std::string_view name) {
   plan::Fnv1a hash;
   hash.bytes(name);
-  return uint32_t(hash.state ^ (hash.state >> 32));
+  return hash.state;
+}
+/// The key: the seed, differing by the upper half of the hash, and the lower half.
+inline std::array<uint32_t, 2> keyFor(uint32_t seed, uint64_t nameKey) {
+  return {seed ^ uint32_t(nameKey >> 32), uint32_t(nameKey)};
 }
 
+inline constexpr uint32_t kCountersOfCall = 4;
+inline constexpr uint32_t kMostCalls = uint32_t((uint64_t(1) << 32) / kCountersOfCall);
 /// The counters of a number of the normal distribution: 12 words.
 inline constexpr int kNormalCounters = 3;
 /// Bits of a uniform number. f32 holds them exactly.
 inline constexpr int kUniformBits = 24;
 
+/// Half of the words that are added up, so that the mean is 0.
+inline constexpr int kNormalMean = 4 * kNormalCounters / 2;
+
 /// The sum of 12 uniform numbers less 6, of which the mean is 0 and the variance 1. A uniform number is
 /// (w + 1/2) / 2^24, w being the upper 24 bits of a word. The sum is exact, and rounded once as f32.
 inline double normal(uint64_t element, uint32_t step, uint32_t call, std::array<uint32_t, 2> key) {
-  int64_t sum = 6 - (int64_t(6) << kUniformBits);
+  int64_t sum = kNormalMean - (int64_t(kNormalMean) << kUniformBits);
   for (uint32_t i = 0; i < kNormalCounters; ++i)
-    for (uint32_t word :
-         philox({uint32_t(element), uint32_t(element >> 32), step, 4 * call + i}, key))
+    for (uint32_t word : philox(
+             {uint32_t(element), uint32_t(element >> 32), step, kCountersOfCall * call + i}, key))
       sum += word >> (32 - kUniformBits);
   return double(sum) / (1 << kUniformBits);
 }

@@ -58,7 +58,7 @@ void printJson(mlir::ModuleOp module) {
         json.object([&] {
           json.attribute("name", route.getSymName());
           json.attribute("rule", ruleOf.lookup(route.getSymName()));
-          json.attribute("elementwise", rule.isElementwise());
+          json.attribute("elementwise", rule.isElementwise() && !rule.countsElements());
           printDefaults(json, "defaults", rule.getHyperparameters(), route.getDefaults());
         });
       }

@@ -59,11 +59,15 @@ LLVM::LLVMFuncOp functionOf(func::FuncOp kernel, Block &body) {
       b.clone(op, values);
       continue;
     }
-    // There are no branches: the rule does not take what is drawn in vain.
+    // There are no branches, so numbers are drawn in every step.
     auto given = [&](Value value) { return values.lookup(value); };
     Value seed = emitSeed(b, b.loc, given(normal.getHigh()), given(normal.getLow()));
-    values.map(normal, emitNormal(b, b.loc, given(normal.getElement()), seed,
-                                  given(normal.getKey()), uint32_t(normal.getCall())));
+    Value drawn = emitNormal(b, b.loc, given(normal.getElement()), seed, given(normal.getKey()),
+                             uint32_t(normal.getCall()));
+    Value none = arith::ConstantOp::create(b, b.loc, b.getZeroAttr(drawn.getType()));
+    values.map(
+        normal.getResult(),
+        arith::SelectOp::create(b, b.loc, given(normal.getCondition()), drawn, none).getResult());
   }
   for (auto [value, to] : llvm::zip_equal(body.getTerminator()->getOperands(),
                                           made.getArguments().drop_front(body.getNumArguments())))

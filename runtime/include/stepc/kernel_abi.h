@@ -74,7 +74,7 @@ typedef struct stepc_chunk {
 /* What kernels read of one parameter of the plan: 8 × 8 bytes. For divided matrices this is the record of
  * the first part, and the records of the other parts follow. rows and cols are those of the block (as
  * float64). numel is the number of the block's elements if batch axes are declared or matrices are divided,
- * otherwise of the whole parameter. key is a hash of the parameter's name, of 32 bits, by which parameters
+ * otherwise of the whole parameter. key is a hash of the parameter's name, by which parameters
  * have different random numbers (runtime/random/Philox.h). */
 typedef struct stepc_parameter_record {
   double rows, cols, numel;

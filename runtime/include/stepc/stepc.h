@@ -131,7 +131,8 @@ typedef struct stepc_state_info {
    * none of it. shard_runs says which blocks are on this rank. */
   const char *placements;
   const int64_t *global_shape, *local_shape;
-  double init;
+  double
+      init; /* what its memory must have before the first step; any numbers if that step makes its value */
   int32_t master; /* 1: the full-precision copy of the parameter */
   int32_t reserved;
 } stepc_state_info;
@@ -343,7 +344,8 @@ typedef struct stepc_library {
    * stream of this instance: other work that writes the states of `from` must be done. Returns when the
    * states have arrived. While they move a rank needs memory for what it sends and receives of one state, and
    * for a table of the runs of all ranks. */
-  int32_t (*move_states)(stepc_instance *, const struct stepc_library *library, stepc_instance *from);
+  int32_t (*move_states)(stepc_instance *, const struct stepc_library *library,
+                         stepc_instance *from);
 } stepc_library;
 
 /* Returns the first of a library's tables whose shards lie in the memory of `device` (stepc_device), or

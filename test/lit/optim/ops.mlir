@@ -220,10 +220,10 @@ optim.rule @Places hyperparameters [] states [#optim.state<"z", f32, full, 0.0 :
 }
 // In a region of one element, and in a kernel, which knows the element and the key.
 // CHECK: optim.position rows : f32
-// CHECK: optim.normal %{{.*}}, %{{.*}} if %{{.*}} call 0 at %{{.*}} : i64 of %{{.*}} : i32 : f32, i1 to f32
-func.func @element(%high: f32, %low: f32, %first: i1, %element: i64, %key: i32) -> f32 {
+// CHECK: optim.normal %{{.*}}, %{{.*}} if %{{.*}} call 0 at %{{.*}} : i64 of %{{.*}} : i64 : f32, i1 to f32
+func.func @element(%high: f32, %low: f32, %first: i1, %element: i64, %key: i64) -> f32 {
   %r = optim.position rows : f32
-  %n = optim.normal %high, %low if %first call 0 at %element : i64 of %key : i32 : f32, i1 to f32
+  %n = optim.normal %high, %low if %first call 0 at %element : i64 of %key : i64 : f32, i1 to f32
   %p = arith.mulf %r, %n : f32
   return %p : f32
 }

@@ -4,7 +4,7 @@
 // RUN: stepc-opt --exec-verify-program %t.mlir -o /dev/null
 
 // RUN: sed 's/kind = rectangle_chunks/kind = shard_chunks/' %t.mlir | %{check} RUNS
-// RUNS: error: 'exec.dispatch_chunks' op expected rows that are rectangles of a block for a kernel that counts rows or columns, found shard_chunks
+// RUNS: error: 'exec.dispatch_chunks' op expected rows that say where an element stands for optim.normal, found shard_chunks of full values
 // RUN: sed '/func.func/,$s/optim.position rows/optim.position columns/' %t.mlir | %{check} AXIS
 // AXIS: error: 'exec.dispatch_chunks' op expected what rule @Places makes of {{.*}}, with the number of the row, found the number of the column in its place
 // RUN: sed '/func.func/,$s/call 0/call 1/' %t.mlir | %{check} CALL

@@ -4,9 +4,11 @@ NumPy's Philox here is written from the paper (Salmon and others, SC 2011), and 
 Random123.
 """
 
+import json
+
 import numpy as np
 import pytest
-from compiler import STEPC, CompilerFailed, run, save, tensor
+from compiler import STEPC, CompilerFailed, run, save, stepc, tensor
 from test_generality import PLACEMENTS, inputs, manifest, step
 from test_positions import ALL, bucketed
 
@@ -40,11 +42,12 @@ def test_philox_has_the_known_answers():
         assert philox([counter], key).tolist() == [wanted]
 
 
-def hashed(name):
+def key_of(name, seed):
+    """FNV-1a of the name: its upper half changes the seed, the lower half is the second word."""
     state = 0xCBF29CE484222325
     for byte in name.encode():
         state = (state ^ byte) * 0x100000001B3 % 2**64
-    return (state ^ (state >> 32)) % 2**32
+    return seed ^ (state >> 32), state % 2**32
 
 
 def normal(name, count, seed=0, call=0):
@@ -54,7 +57,7 @@ def normal(name, count, seed=0, call=0):
         elements = np.arange(count, dtype=np.uint64)
         counters = np.stack([elements & MASK, elements >> np.uint64(32), np.full(count, 1, np.uint64),
                              np.full(count, 4 * call + part, np.uint64)], axis=1)  # fmt: skip
-        total += (philox(counters, (seed, hashed(name))) >> np.uint64(8)).astype(np.int64).sum(axis=1)
+        total += (philox(counters, key_of(name, seed)) >> np.uint64(8)).astype(np.int64).sum(axis=1)
     return total.astype(np.float32) * np.float32(2.0**-24)
 
 
@@ -117,34 +120,77 @@ def test_draws_are_those_of_numpy(tmp_path, target, monkeypatch):
     check(found, reference, document, tensors, seed)
 
 
+# Rows and columns of the parts of a matrix of 12 x 7.
+ROWS, COLUMNS = np.arange(12), np.arange(7)
+DIVISIONS = {
+    "rows 4, 3, 5": [(ROWS[:4], COLUMNS), (ROWS[4:7], COLUMNS), (ROWS[7:], COLUMNS)],
+    "rows each 4": [(ROWS[:4], COLUMNS), (ROWS[4:8], COLUMNS), (ROWS[8:], COLUMNS)],
+    "columns 3, 4": [(ROWS, COLUMNS[:3]), (ROWS, COLUMNS[3:])],
+    "repeat 2 rows 4, 2": [(ROWS[[0, 1, 2, 3, 6, 7, 8, 9]], COLUMNS), (ROWS[[4, 5, 10, 11]], COLUMNS)],
+}
+
+
 @pytest.mark.parametrize("placements", [["S(0)", "R"], ["_S(0, 2)", "S(0)"], ["S(1)", "S(0)"], ["R", "flat"]])
 @pytest.mark.parametrize("batch", [0, 1])
-def test_draws_of_parts_and_stacks(tmp_path, placements, batch):
+@pytest.mark.parametrize("division", DIVISIONS)
+def test_draws_of_parts_and_stacks(tmp_path, placements, batch, division):
     """The matrices of a stack, and the parts of fused matrices, are counted one after another."""
     document = manifest(RULES, ["whole"])
     for parameter in document["parameters"]:
         parameter |= {"mesh": "grid", "shape": [2] * batch + [12, 7], "placements": placements, "batch_axes": batch}
-    bucketed(document)
-    tensors = inputs(document)
-    blocks = 'blocks "Matrix.*" rows 4, 3, 5\n'
-    found, reference = step(tmp_path, spec(7, blocks), document, tensors, steps=STEPS)
-    for name in [name for name in found if name.endswith(":one")]:
-        del found[name]
-    shards = [each for each in document["parameters"] if each["name"].startswith("Shards")]
-    check(found, reference, document | {"parameters": shards}, tensors, 7)
-    z = found["state:Matrix.whole:z"].array()
+    tensors = inputs(bucketed(document))
+    found, reference = step(tmp_path, spec(7, f'blocks "*" {division}\n'), document, tensors, steps=STEPS)
+    parts = [np.ix_(range(2), *part) if batch else np.ix_(*part) for part in DIVISIONS[division]]
+
+    def placed(name, seed, call=0):
+        """What is drawn, each number where its element is."""
+        drawn, at = np.zeros((max(batch * 2, 1), 12, 7), np.float32), 0
+        numbers = normal(name, drawn.size, seed, call)
+        for matrix in drawn:
+            for rows, cols in DIVISIONS[division]:
+                size = rows.size * cols.size
+                matrix[np.ix_(rows, cols)] = numbers[at : at + size].reshape(rows.size, cols.size)
+                at += size
+        return drawn.reshape([2] * batch + [12, 7])
+
+    param, grad = (tensors[f"{role}:Shards.whole"].array().astype(np.float32) for role in ("param", "grad"))
+    z, half = placed("Shards.whole", 7), tensor(placed("Shards.whole", 7, 1), "bf16").array().astype(np.float32)
+    for _ in range(STEPS):
+        z = z + grad
+        param = param - np.float32(0.125) * z * half
+    for role, wanted in {"param:Shards.whole": param, "state:Shards.whole:z": z}.items():
+        assert found[role].array().astype(np.float32).tobytes() == wanted.tobytes(), role
+    z, drawn = found["state:Matrix.whole:z"].array(), placed("Matrix.whole", 5).astype(np.float64)
     assert np.abs(z - reference["state:Matrix.whole:z"].array()).max() < 1e-5
-    drawn, expected = normal("Matrix.whole", z.size, seed=5).reshape(-1, 12, 7), []
-    begin = 0
-    for matrix in drawn.reshape(-1, 12 * 7):
-        at = 0
-        for rows in (4, 3, 5):
-            part = matrix[at : at + rows * 7].astype(np.float64)
-            expected.append(part / np.sqrt((part**2).sum()))
-            at += rows * 7
-        begin += 1
-    # The step of (1, 0, 0) divides by the norm, and does so again in the second step.
-    assert np.abs(z.reshape(-1) - np.concatenate(expected)).max() < 1e-5
+    for part in parts:
+        blocks = drawn[part].reshape(max(batch * 2, 1), -1)
+        # A step of (1, 0, 0) divides by the norm.
+        blocks = blocks / np.sqrt((blocks**2).sum(axis=1, keepdims=True))
+        assert np.abs(z[part].reshape(blocks.shape) - blocks).max() < 1e-5
+
+
+def test_operations_that_nothing_reads_change_no_draws(tmp_path):
+    """Whether a rule sees blocks does not depend on what is left out."""
+    document = manifest(["Shards"], ["whole"])
+    document["parameters"][0] |= {"shape": [12, 7]}
+    text = "optimizer Shards" + RULES["Shards"] + '\nblocks "*" columns 3, 4\nroute {\n  Shards(lr = 0.125) for rest\n}\n'
+    found, reference = step(tmp_path, text, document, inputs(document))
+    other, again = step(tmp_path, text.replace("  z = z +", "  let r = rms(grad)\n  z = z +"), document, inputs(document))
+    more, _ = step(tmp_path, text.replace("  z = z +", "  metric size = rms(grad)\n  z = z +"), document, inputs(document))
+    role = "state:Shards.whole:half"
+    assert found[role].data == other[role].data == more[role].data
+    for one in (reference, again):
+        assert np.abs(one[role].array() - found[role].array()).max() < 0.02  # of bf16
+
+
+def test_trainers_are_told_that_elements_differ(tmp_path):
+    """A trainer that does not know which elements a rank holds must not draw for them."""
+    (tmp_path / "m.json").write_text(json.dumps(manifest(["Shards"], ["rows"])))
+    text = "optimizer Shards" + RULES["Shards"] + "\nroute {\n  Shards(lr = 0.125) for rest\n}\n"
+    for start, expected in {" = normal": False, "": True}.items():
+        (tmp_path / "s.optim").write_text(text.replace(" = normal", start))
+        found = json.loads(stepc("check", tmp_path / "s.optim", "-m", tmp_path / "m.json", "--json"))
+        assert [route["elementwise"] for route in found["routes"]] == [expected]
 
 
 def test_draws_have_the_distribution():

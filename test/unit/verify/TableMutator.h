@@ -232,11 +232,15 @@ private:
     bool overShards = table.isOverShards();
     if (overShards)
       fields.push_back({"local", &c.local});
-    if (table.kind != plan::TableKind::ShardChunks)
+    if (!m.inCommon) // what ranks share has no numbers of elements
+      fields.insert(fields.end(),
+                    {{"element", &c.element}, {"element's stride", &c.elementStride}});
+    bool leads = table.leadsToLines() || !table.isOverShards();
+    if (leads)
       fields.insert(
           fields.end(),
           {{"per row", &c.perRow}, {"per column", &c.perColumn}, {"per block", &c.perBlock}});
-    if (table.kind != plan::TableKind::ShardChunks && c.rows > 1)
+    if (leads && c.rows > 1)
       fields.push_back({"per row's stride", &c.perRowStride});
     if (table.reducesParts())
       fields.insert(fields.end(), {{"part", &c.part}, {"more", &c.more}});
