@@ -66,9 +66,10 @@ inline constexpr int64_t kWholeRows = 8, kWholeColumns = 64;
 /// are in one peer's part. Rows of LineChunks and RectangleChunks are only merged with what follows in the
 /// same row of the block. A row of WholeRows (WholeColumns) has all elements of some of its block's rows
 /// (columns): at least kWholeRows (kWholeColumns), or all that the rank has. Rows of BlockChunks are never
-/// merged: each covers whole rows of one block, as many as make Plan::chunkElements elements, but at least one. They have
-/// `staged` = slot·R·C + row·C, stride C, `local` = 0, `perRow` = slot·R + row, stride 1, `perColumn` =
-/// slot·C and `perBlock` = slot, with R and C of the table's value kind. A row never spans parameters.
+/// merged: each covers whole rows of one block, as many as make Plan::chunkElements elements, but at least
+/// one. They have `staged` = slot·R·C + row·C, stride C, `local` = 0, `perRow` = slot·R + row, stride 1,
+/// `perColumn` = slot·C and `perBlock` = slot, with R and C of the table's value kind. A row never spans
+/// parameters.
 ///
 /// The first element of a chunk of full values has the number `element` among those of its parameter
 /// (ElementOrder), and the numbers of its rows are `elementStride` apart. Both are 0 for other values, and in
