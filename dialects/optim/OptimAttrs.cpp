@@ -145,7 +145,7 @@ LogicalResult KindAttr::verify(function_ref<InFlightDiagnostic()> emitError, Val
 
 LogicalResult StateAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringAttr, Type type,
                                 ValueKind kind, FloatAttr, bool master, plan::Initial start,
-                                bool metric) {
+                                bool metric, bool input) {
   if (!kind.isStored())
     return emitError() << "expected a state of full, rows, cols or one, found " << plan::name(kind);
   if (metric && (kind != ValueKind::One || !type.isF32() || master))
@@ -154,6 +154,11 @@ LogicalResult StateAttr::verify(function_ref<InFlightDiagnostic()> emitError, St
   if (start != plan::Initial::Number && (kind != ValueKind::Full || master))
     return emitError() << "expected a full state to start at " << plan::name(start) << ", found "
                        << (master ? "a master" : plan::name(kind));
+  if (input && (master || metric || start != plan::Initial::Number))
+    return emitError() << "expected an input that starts at a number, found "
+                       << (master   ? "a master"
+                           : metric ? "a metric"
+                                    : plan::name(start));
   return success();
 }
 

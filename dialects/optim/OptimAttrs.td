@@ -111,22 +111,26 @@ def Optim_State : Optim_Attr<"State", "state"> {
     It lies in memory of the library, from which the trainer reads it. `start` names what a state
     starts at if that is no number: the body takes it in the place of the old value if `step` is 1, so nothing
     reads what the state's memory has before.
+    `input` marks what the trainer gives for each step. It lies as a state of its kind does, but a step only
+    reads it, and it is never saved. Its initial value is the default of what is not given, NaN if it must be.
     ```mlir
     #optim.state<"m", bf16, full, 0.0 : f64, false>
     #optim.state<"z", f32, full, 0.0 : f64, false start = param>
     #optim.state<"update", f32, one, 0.0 : f64, false, metric = true>
+    #optim.state<"logits", f32, one, 1.0 : f64, false input = true>
     ```
     Constraints: the kind is full, rows, cols or one; a metric is an f32 of kind one, and no master; a state
-    that starts at no number is full, and no master.}];
+    that starts at no number is full, and no master; an input is neither, and the rule yields it as it is.}];
   let parameters = (ins "::mlir::StringAttr":$name, "::mlir::Type":$type,
                         "::stepc::plan::ValueKind":$kind, "::mlir::FloatAttr":$init,
                         "bool":$master,
                         DefaultValuedParameter<"::stepc::plan::Initial",
                                                "::stepc::plan::Initial::Number">:$start,
-                        DefaultValuedParameter<"bool", "false">:$metric);
+                        DefaultValuedParameter<"bool", "false">:$metric,
+                        DefaultValuedParameter<"bool", "false">:$input);
   let assemblyFormat = [{
     `<` $name `,` $type `,` $kind `,` $init `,` $master (`start` `=` $start^)?
-    (`,` `metric` `=` $metric^)? `>`
+    (`input` `=` $input^)? (`,` `metric` `=` $metric^)? `>`
   }];
   let genVerifyDecl = 1;
 }

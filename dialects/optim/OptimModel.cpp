@@ -85,7 +85,8 @@ LogicalResult ModelOp::verify() {
   }
   SmallVector<Attribute> states;
   for (auto state : getStates().getAsRange<StateAttr>()) {
-    if (state.getKind() != ValueKind::One || !state.getType().isF32() || state.getMaster())
+    if (state.getKind() != ValueKind::One || !state.getType().isF32() || state.getMaster() ||
+        state.getInput())
       return emitOpError("expected states of f32 and kind one, and no master, found ") << state;
     states.push_back(state.getName());
   }

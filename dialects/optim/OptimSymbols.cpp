@@ -109,7 +109,7 @@ LogicalResult RuleOp::verify() {
     APFloat init = state.getInit().getValue();
     init.convert(cast<FloatType>(state.getType()).getFloatSemantics(), APFloat::rmNearestTiesToEven,
                  &loses);
-    if (!init.isFinite())
+    if (!init.isFinite() && !(state.getInput() && init.isNaN()))
       return emitOpError("expected an initial value that ")
              << state.getType() << " can hold, found " << state.getInit() << " for "
              << state.getName();
@@ -224,6 +224,10 @@ LogicalResult RuleOp::verifyRegions() {
   expected.append(getNumHyperparameters() + 4, b.getF64Type());
   if (failed(verifyBodyTypes(*this, expected, yields)) || failed(checkMetrics()))
     return failure();
+  for (unsigned i = 0; i < getNumStates(); ++i)
+    if (getState(i).getInput() && block.getTerminator()->getOperand(i + 1) != getStateArgument(i))
+      return emitOpError("expected input ")
+             << getState(i).getName() << " to be yielded as it is, found another value";
   for (Operation &op : block.without_terminator())
     if (failed(verifyInRule(&op)))
       return failure();
@@ -436,8 +440,8 @@ plan::Rule optim::toPlan(RuleOp op) {
     rule.hyperparameters.push_back(name.str());
   for (auto state : op.getStates().getAsRange<StateAttr>())
     rule.states.push_back({state.getName().str(), *optim::toPlan(state.getType()), state.getKind(),
-                           state.getInit().getValueAsDouble(), state.getMaster(),
-                           state.getMetric()});
+                           state.getInit().getValueAsDouble(), state.getMaster(), state.getMetric(),
+                           state.getInput()});
   return rule;
 }
 

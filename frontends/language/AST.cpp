@@ -152,8 +152,8 @@ public:
       os << ")\n";
     }
     for (const StateDeclaration &state : body.states) {
-      os << "  (state " << state.name.text << " " << spell(state.element) << " "
-         << unsigned(state.shape);
+      os << (state.isInput ? "  (input " : "  (state ") << state.name.text << " "
+         << spell(state.element) << " " << unsigned(state.shape);
       optional(state.initial);
       os << ")\n";
     }

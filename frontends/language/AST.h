@@ -57,12 +57,15 @@ struct Hyperparameter {
   std::optional<SourceRange> meetsTensor;
 };
 
-/// `state NAME : dtype[kind] = initial`.
+/// `state NAME : dtype[kind] = initial`, or `input NAME : dtype[kind] = default`. An input is what the
+/// trainer gives for each step: statements read it as they read a state, and none assigns it.
 struct StateDeclaration {
   Name name;
+  bool isInput = false;
   ElementType element = ElementType::Invalid; ///< Invalid after a syntax error.
   Shape shape = Shape::Full;                  ///< Never Scalar.
-  std::optional<Constant> initial;            ///< Zero where absent.
+  std::optional<Constant>
+      initial; ///< Where absent, a state starts at zero, and an input must be given.
   /// analysis: what the first step takes for its old value, unless it is a number.
   plan::Initial start = plan::Initial::Number;
   SourceRange range;

@@ -39,8 +39,9 @@ void warnUnused(const File &file, Diagnostics &diagnostics) {
                             "hyperparameter '" + hyper.name.text + "' is never used");
     for (const StateDeclaration &state : body->states) {
       if (!state.isAssigned && !state.isRead)
-        diagnostics.warning(state.name.range, "state '" + state.name.text + "' is never used");
-      else if (!state.isAssigned && state.start == stepc::plan::Initial::Number)
+        diagnostics.warning(state.name.range, (state.isInput ? "input '" : "state '") +
+                                                  state.name.text + "' is never used");
+      else if (!state.isAssigned && !state.isInput && state.start == stepc::plan::Initial::Number)
         diagnostics.warning(state.name.range, "state '" + state.name.text + "' is never assigned")
             .withHint("if the trainer writes it, say so: '" + state.name.text + " = " +
                       state.name.text + "'");
@@ -147,8 +148,9 @@ void BodyAnalyzer::declareAll() {
       if (state->initial)
         if (Loss loss = lossIn(state->element, state->initial->value); loss != Loss::None)
           diagnostics.error(state->initial->range,
-                            "expected an initial value that " + Twine(spell(state->element)) +
-                                " can hold, found " + describeLoss(state->initial->value, loss));
+                            "expected " + Twine(state->isInput ? "a default" : "an initial value") +
+                                " that " + Twine(spell(state->element)) + " can hold, found " +
+                                describeLoss(state->initial->value, loss));
       if (state->element != ElementType::Invalid &&
           (state->shape == Shape::Rows || state->shape == Shape::Cols) &&
           !needMatrix(state->range, "state '" + Twine(state->name.text) + "' with " +
@@ -327,8 +329,8 @@ void BodyAnalyzer::resolveTarget(AssignStatement &assign) {
     return;
   }
   Symbol &symbol = it->second;
-  if (!symbol.state) {
-    StringRef what = symbol.let ? "'let'" : "hyperparameter";
+  if (!symbol.state || symbol.state->isInput) {
+    StringRef what = symbol.let ? "'let'" : symbol.state ? "input" : "hyperparameter";
     diagnostics
         .error(target.range, "expected " + words.targets + " to assign to, found the " + what +
                                  " '" + target.text + "'")

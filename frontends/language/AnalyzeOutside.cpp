@@ -197,7 +197,8 @@ void stepc::lang::computeConstants(File &file, Diagnostics &diagnostics) {
     ArrayRef<StringRef> alone = llvm::isa<Rule>(body) ? ArrayRef(starts) : ArrayRef<StringRef>();
     for (StateDeclaration &state : body->states)
       if (state.initial &&
-          (startsAtValue(state, *body, diagnostics) || !compute(*state.initial, alone)))
+          ((!state.isInput && startsAtValue(state, *body, diagnostics)) ||
+           !compute(*state.initial, state.isInput ? ArrayRef<StringRef>() : alone)))
         state.initial.reset();
   }
   for (Route &route : file.routes)

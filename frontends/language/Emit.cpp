@@ -123,16 +123,20 @@ ArrayAttr BodyEmitter::hyperparameterNames() {
 SmallVector<Attribute> BodyEmitter::stateAttributes() {
   SmallVector<Attribute> attributes;
   auto add = [&](const Name &name, ElementType element, Shape shape, double initial,
-                 plan::Initial start, bool metric) {
+                 plan::Initial start, bool metric, bool input) {
     attributes.push_back(optim::StateAttr::get(
         builder.getContext(), builder.getStringAttr(name.text), elementType(element),
-        valueKind(shape), builder.getF64FloatAttr(initial), /*master=*/false, start, metric));
+        valueKind(shape), builder.getF64FloatAttr(initial), /*master=*/false, start, metric,
+        input));
   };
-  for (const StateDeclaration &state : body.states)
-    add(state.name, state.element, state.shape, state.initial ? state.initial->value : 0,
-        state.start, /*metric=*/false);
+  for (const StateDeclaration &state : body.states) {
+    double absent = state.isInput ? std::numeric_limits<double>::quiet_NaN() : 0;
+    add(state.name, state.element, state.shape, state.initial ? state.initial->value : absent,
+        state.start, /*metric=*/false, state.isInput);
+  }
   for (const MetricStatement *metric : body.metrics())
-    add(metric->target, ElementType::F32, Shape::One, 0, plan::Initial::Number, /*metric=*/true);
+    add(metric->target, ElementType::F32, Shape::One, 0, plan::Initial::Number, /*metric=*/true,
+        /*input=*/false);
   return attributes;
 }
 
@@ -222,7 +226,7 @@ private:
           optim::StateAttr::get(builder.getContext(), builder.getStringAttr("master"),
                                 builder.getF32Type(), optim::ValueKind::Full,
                                 builder.getF64FloatAttr(0), /*master=*/true, plan::Initial::Number,
-                                /*metric=*/false));
+                                /*metric=*/false, /*input=*/false));
     return builder.getArrayAttr(attributes);
   }
 

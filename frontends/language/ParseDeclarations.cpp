@@ -60,6 +60,9 @@ std::unique_ptr<File> Parser::parseFile() {
       if (at(TokenKind::KwMetric))
         expected("'optimizer', 'model', 'blocks' or 'route'")
             .withHint("a metric is a statement of an optimizer or of the model");
+      else if (at(TokenKind::KwInput))
+        expected("'optimizer', 'model', 'blocks' or 'route'")
+            .withHint("an input is declared in the optimizer that reads it");
       else
         unsupported(current());
       file->lacksRules |= atName("import");
@@ -243,7 +246,10 @@ bool Parser::parseStatement(Body &body) {
   case TokenKind::KwMetric:
     return parseBinding(body, Statement::Kind::Metric);
   case TokenKind::KwInput:
-    unsupported(current());
+    if (rule)
+      return parseState(body);
+    expected("'state', 'let', 'metric', 'skip when' or an assignment in a model")
+        .withHint("an input is given for each parameter: it is declared in an optimizer");
     return false;
   default:
     break;
@@ -353,26 +359,30 @@ bool Parser::parseStateKind(StateDeclaration &state) {
 }
 
 bool Parser::parseState(Body &body) {
+  bool isInput = at(TokenKind::KwInput);
+  std::string what = isInput ? "input" : "state";
   SourceRange begin = consume().range;
-  std::optional<Name> name = parseName("the state's name");
+  std::optional<Name> name = parseName("the " + what + "'s name");
   if (!name) {
     body.lacksNames |= !isKeyword(current().kind);
     return false;
   }
   // The state is declared even if the rest has errors, so that its uses are no errors.
   StateDeclaration &state = body.states.emplace_back();
+  state.isInput = isInput;
   if (llvm::isa<Model>(body))
     state.shape = Shape::One;
   state.name = std::move(*name);
   state.range = begin.to(state.name.range);
   if (!at(TokenKind::Colon)) {
-    std::string hint = "a state has a type: write 'state " + state.name.text + " : f32'";
+    std::string hint = (isInput ? "an input" : "a state") + (" has a type: write '" + what) + " " +
+                       state.name.text + " : f32'";
     if (current().startsLine && !at(TokenKind::Invalid)) {
       uint32_t end = previousRange().end;
       errorAt({end, end}, "expected ':', found the end of the line").withHint(hint);
     } else {
       expected(describe(TokenKind::Colon))
-          .withHint(hint + (at(TokenKind::Equal) ? ", which starts at 0" : ""));
+          .withHint(hint + (at(TokenKind::Equal) && !isInput ? ", which starts at 0" : ""));
     }
     return false;
   }

@@ -151,9 +151,10 @@ void Maker::collectParameters() {
   for (const TensorView *view : views) {
     TensorName name = parseTensorName(view->name);
     if (prefixed && name.role == Role::Other)
-      errors.add(view->file, "expected a name that starts with param:, grad:, state: or metric:, "
-                             "as others in the file do, found '" +
-                                 view->name + "'");
+      errors.add(view->file,
+                 "expected a name that starts with param:, grad:, state:, input: or metric:, "
+                 "as others in the file do, found '" +
+                     view->name + "'");
     if (prefixed && name.role != Role::Parameter)
       continue;
     if (name.parameter.empty()) {

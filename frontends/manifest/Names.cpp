@@ -37,6 +37,17 @@ TensorName parseTensorName(llvm::StringRef name) {
       return {Role::Gradient, parameter.str(), number, ""};
     return {Role::Gradient, rest.str(), 0, ""};
   }
+  if (rest.consume_front("input:")) {
+    int64_t number = 0;
+    auto [before, step] = rest.rsplit('@');
+    bool hasStep = !step.empty() && llvm::all_of(step, llvm::isDigit) &&
+                   !step.getAsInteger(10, number) && number > 0;
+    llvm::StringRef named = hasStep ? before : rest;
+    if (size_t colon = named.rfind(':'); colon != llvm::StringRef::npos)
+      return {Role::Input, named.take_front(colon).str(), hasStep ? number : 0,
+              named.drop_front(colon + 1).str()};
+    return {Role::Other, name.str(), 0, ""};
+  }
   bool isMetric = rest.consume_front("metric:");
   if (isMetric || rest.consume_front("state:")) {
     size_t colon = rest.rfind(':');

@@ -23,7 +23,7 @@ bool matchesParameter(const NamePattern &pattern, llvm::StringRef name);
 
 /// The name of a tensor in a file for `stepc run` or `stepc manifest`, taken apart.
 struct TensorName {
-  enum class Role { Parameter, Gradient, State, Metric, Other };
+  enum class Role { Parameter, Gradient, State, Metric, Input, Other };
   Role role = Role::Other;
   /// The parameter's name; for Other the whole name.
   std::string parameter;

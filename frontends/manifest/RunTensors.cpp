@@ -88,8 +88,8 @@ std::optional<std::vector<RunTensors>> collectRunTensors(const SafetensorsFile &
       }
     }
     if (name.role == Role::Other || it == parameterAt.end()) {
-      errors.add(view.file, "expected param:NAME, grad:NAME, grad:NAME@STEP or "
-                            "state:NAME:STATE of a parameter of the manifest, found '" +
+      errors.add(view.file, "expected param:NAME, grad:NAME, grad:NAME@STEP, state:NAME:STATE or "
+                            "input:NAME:INPUT of a parameter of the manifest, found '" +
                                 view.name + "'");
       continue;
     }
@@ -107,6 +107,12 @@ std::optional<std::vector<RunTensors>> collectRunTensors(const SafetensorsFile &
       }
       isFirst = gradients.try_emplace({index, name.step}, &view).second;
       check(view, parameter, parameter.gradDType, true);
+    } else if (name.role == Role::Input) {
+      if (name.step > numSteps) {
+        late.emplace_back(&view, parameter.name);
+        lastStep = std::max(lastStep, name.step);
+      }
+      isFirst = result[index].inputs.try_emplace({name.state, name.step}, &view).second;
     } else {
       isFirst = statesSeen.insert({index, name.state}).second;
       if (view.type == TensorType::Unsupported)
@@ -127,10 +133,10 @@ std::optional<std::vector<RunTensors>> collectRunTensors(const SafetensorsFile &
   if (!late.empty()) {
     auto [view, parameter] = late.front();
     errors.add(view->file,
-               "expected gradients for steps 1 to " + llvm::Twine(numSteps) + ", found '" +
+               "expected tensors of steps 1 to " + llvm::Twine(numSteps) + ", found '" +
                    view->name + "'" +
                    (late.size() > 1 ? " and " + std::to_string(late.size() - 1) + " more" : "") +
-                   ": --steps " + llvm::Twine(lastStep) + " takes all steps that have gradients",
+                   ": --steps " + llvm::Twine(lastStep) + " takes all steps that have some",
                parameter);
   }
   for (auto [i, parameter] : llvm::enumerate(manifest.parameters)) {

@@ -7,6 +7,8 @@
 #include "frontends/manifest/Manifest.h"
 #include "frontends/manifest/Safetensors.h"
 
+#include <map>
+
 namespace stepc::manifest {
 
 /// "state:NAME:STATE" by STATE, in the file's order.
@@ -21,6 +23,17 @@ struct RunTensors {
   std::vector<const TensorView *> gradients;
   /// The caller, who knows the rule, must check their types and shapes.
   States states;
+  /// "input:NAME:INPUT@K" by INPUT and K; K is 0 for "input:NAME:INPUT", which is that of every other step.
+  /// The caller must check their types and shapes, as those of states.
+  std::map<std::pair<std::string, int64_t>, const TensorView *> inputs;
+
+  /// The tensor of an input for optimizer step K, from 1. Null if there is none.
+  const TensorView *input(const std::string &name, int64_t step) const {
+    auto found = inputs.find({name, step});
+    if (found == inputs.end())
+      found = inputs.find({name, 0});
+    return found == inputs.end() ? nullptr : found->second;
+  }
 };
 
 /// The name of the model among tensors: "state:model:step".

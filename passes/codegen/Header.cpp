@@ -143,11 +143,11 @@ std::string makeHeader(ArrayRef<Program> programs) {
   }
   define(os, names.make("", "routes"), int64_t(plan.routes.size()), "");
 
-  auto list = [&](bool metrics, StringRef prefix) {
+  auto list = [&](auto belongs, StringRef prefix) {
     for (const plan::Rule &rule : plan.rules) {
       int64_t index = 0;
       for (const plan::State &state : rule.states)
-        if (state.metric == metrics)
+        if (belongs(state))
           define(os, names.make(prefix.str() + rule.name + "_", state.name), index++,
                  (Twine(plan::name(state.dtype)) + " " + std::string(plan::name(state.kind)) +
                   (state.master ? ", none where the parameter is f32" : ""))
@@ -155,13 +155,18 @@ std::string makeHeader(ArrayRef<Program> programs) {
     }
   };
   os << "\n/* States, by rule, as state_info and bind_state count them where all exist. */\n";
-  list(/*metrics=*/false, "state_");
-  bool hasMetrics = any_of(plan.rules, [](const plan::Rule &rule) {
-    return any_of(rule.states, [](const plan::State &state) { return state.metric; });
-  });
-  if (hasMetrics)
+  auto isMetric = [](const plan::State &state) { return state.metric; };
+  auto isInput = [](const plan::State &state) { return state.input; };
+  auto has = [&](auto belongs) {
+    return any_of(plan.rules, [&](const plan::Rule &rule) { return any_of(rule.states, belongs); });
+  };
+  list([](const plan::State &state) { return state.isKept(); }, "state_");
+  if (has(isMetric))
     os << "\n/* Metrics, by rule, as metric_info and metrics count them. */\n";
-  list(/*metrics=*/true, "metric_");
+  list(isMetric, "metric_");
+  if (has(isInput))
+    os << "\n/* Inputs, by rule, as input_info and bind_input count them. */\n";
+  list(isInput, "input_");
 
   os << "\n/* Parameters. */\n";
   for (auto [index, parameter] : enumerate(plan.parameters))

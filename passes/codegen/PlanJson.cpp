@@ -101,9 +101,13 @@ private:
       json.attribute("name", state.name);
       json.attribute("dtype", llvm::StringRef(plan::name(state.dtype)));
       json.attribute("kind", llvm::StringRef(plan::name(state.kind)));
-      json.attribute("init", state.init);
+      if (std::isnan(state.init)) // an input without a default
+        json.attribute("init", nullptr);
+      else
+        json.attribute("init", state.init);
       json.attribute("master", state.master);
       json.attribute("metric", state.metric);
+      json.attribute("input", state.input);
     });
   }
 

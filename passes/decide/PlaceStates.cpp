@@ -185,7 +185,8 @@ class PlaceStates : public stepc::decide::impl::PlaceStatesBase<PlaceStates> {
     for (unsigned i = 0; i < rule.getNumStates(); ++i) {
       StateAttr state = rule.getState(i);
       Value old = rule.getStateArgument(i);
-      if (state.getMaster() || state.getKind() != ValueKind::Full || old.use_empty())
+      if (state.getMaster() || state.getInput() || state.getKind() != ValueKind::Full ||
+          old.use_empty())
         continue;
       SmallVector<Value> made = placedOperands(yield.getOperand(i + 1));
       bool isMade = !made.empty() && llvm::all_of(made, [](Value value) {

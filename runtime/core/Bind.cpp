@@ -133,6 +133,38 @@ int32_t bindState(stepc_instance *self, int64_t parameter, int32_t state, void *
   return STEPC_OK;
 }
 
+int32_t bindInput(stepc_instance *self, int64_t parameter, int32_t input, const void *data,
+                  int64_t bytes) {
+  if (!self)
+    return STEPC_ERROR_ARGUMENT;
+  const Library &lib = self->library;
+  if (int32_t status = checkInput(lib, self, "bind_input", parameter, input))
+    return status;
+  int64_t group = lib.parameter(parameter).group;
+  const StateText &text = lib.groups[group].inputs[size_t(input)];
+  const LocalGroup &all = self->prepared.groups[group];
+  const LocalGroup::LocalShard &local = all.inputs[size_t(input)];
+  void *&bound = self->bound.states[text.index][parameter];
+  Bound &known = self->bound.stateBound[text.index][parameter];
+  const void *given = known == Bound::Given ? bound : nullptr;
+  if (data || bytes) {
+    Place place{parameter,
+                "input " + quoted(text.name) + " of parameter " +
+                    quoted(lib.parameter(parameter).name),
+                local.shape,
+                text.dtype,
+                local.bytes,
+                text.elementBytes};
+    if (int32_t status = check(*self, place, data, bytes, data && data == given))
+      return status;
+  }
+  self->bound.gradientsChecked &= known == boundAs(data);
+  self->bound.gradientsDisjoint &= data == given;
+  bound = const_cast<void *>(data ? data : all.defaultAddresses[size_t(input)]);
+  known = boundAs(data);
+  return STEPC_OK;
+}
+
 int32_t bindGradient(stepc_instance *self, int64_t parameter, const void *data, int64_t bytes) {
   if (!self)
     return STEPC_ERROR_ARGUMENT;

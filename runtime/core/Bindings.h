@@ -30,8 +30,9 @@ enum class Bound : uint8_t { Never, Null, Given };
 /// The trainer's memory and numbers, as they were bound last.
 struct Bindings {
   std::vector<void *> parameters;
-  std::vector<void *> gradients;           // what kernels read: the given gradient, or zeros
-  std::vector<std::vector<void *>> states; // [rule's state][parameter]
+  std::vector<void *> gradients; // what kernels read: the given gradient, or zeros
+  std::vector<std::vector<void *>>
+      states; // [rule's state][parameter]; of an input what kernels read
   std::vector<const void *> givenGradients;
   std::vector<Bound> parameterBound, gradientBound;
   std::vector<std::vector<Bound>> stateBound;

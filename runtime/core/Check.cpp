@@ -39,6 +39,25 @@ int32_t checkShards(stepc_instance &instance, int64_t parameter) {
   return STEPC_OK;
 }
 
+/// Inputs that have no default must be given. A parameter that takes no part needs none.
+int32_t checkInputs(stepc_instance &instance, int64_t parameter) {
+  const Library &lib = instance.library;
+  int64_t index = lib.parameter(parameter).group;
+  const LocalGroup &local = instance.prepared.groups[index];
+  bool isSkipped = lib.route(parameter).missingGrad == plan::MissingGrad::Skip &&
+                   !isPresent(instance, parameter);
+  for (size_t i = 0; i < local.inputs.size() && !isSkipped; ++i) {
+    const StateText &input = lib.groups[index].inputs[i];
+    Bound bound = instance.bound.stateBound[input.index][parameter];
+    if (isMissing(bound, local.inputs[i].bytes) && std::isnan(input.init))
+      return instance.refuse(STEPC_ERROR_UNBOUND,
+                             format("input '%s' of parameter '%s' %s, and it has no default",
+                                    input.name.c_str(), lib.parameter(parameter).name.c_str(),
+                                    whyMissing(bound)));
+  }
+  return STEPC_OK;
+}
+
 int32_t checkGradient(stepc_instance &instance, int64_t parameter) {
   const Library &lib = instance.library;
   // What kernels read: the given gradient, or zeros if it is absent and the route says so. Skipped gradients
@@ -61,7 +80,7 @@ int32_t checkGradient(stepc_instance &instance, int64_t parameter) {
     }
   }
   instance.bound.gradients[parameter] = const_cast<void *>(gradient);
-  return STEPC_OK;
+  return checkInputs(instance, parameter);
 }
 
 const std::vector<std::string> &namesOf(const Library &lib, int64_t parameter) {

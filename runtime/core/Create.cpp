@@ -140,6 +140,8 @@ LocalGroup localGroup(const Library &lib, int64_t index, int64_t worldRank) {
   local.states.resize(lib.groups[index].states.size());
   local.blockStates.resize(local.states.size());
   local.metrics.resize(lib.groups[index].metrics.size());
+  local.inputs.resize(lib.groups[index].inputs.size());
+  local.defaultAddresses.resize(local.inputs.size());
   auto found = std::find(mesh.ranks.begin(), mesh.ranks.end(), lib.world[worldRank]);
   if (found == mesh.ranks.end())
     return local;
@@ -163,6 +165,7 @@ LocalGroup localGroup(const Library &lib, int64_t index, int64_t worldRank) {
   };
   place(lib.groups[index].states, local.states);
   place(lib.groups[index].metrics, local.metrics);
+  place(lib.groups[index].inputs, local.inputs);
   return local;
 }
 
@@ -189,6 +192,7 @@ void describeShards(stepc_instance &instance) {
     addBlockStates(lib, int64_t(g), instance.prepared.tables.computed[g],
                    instance.prepared.groups.back());
   }
+  makeDefaults(instance);
   std::vector<uint8_t> skips(plan.groups.size(), 0);
   for (size_t p = 0; p < plan.parameters.size(); ++p)
     if (lib.route(p).missingGrad == plan::MissingGrad::Skip)

@@ -176,6 +176,18 @@ int32_t abortInstance(stepc_instance *, const char *reason);
 /// Makes the plan's commands, exchanges and planned counters ready, in `create`. Returns what is wrong; empty
 /// if nothing is. `status` says whether it is the plan or the device.
 std::string prepareProgram(stepc_instance &, int32_t &status);
+/// Makes what kernels read of inputs that are not given. Inputs of equal types and defaults share it.
+void makeDefaults(stepc_instance &);
+/// Lets kernels read the defaults of inputs that are not given, after the lists were lent.
+void placeInputs(stepc_instance &, const AddressOf &addressOf);
+int64_t inputCount(const Library &, int64_t parameter);
+int32_t bindInput(stepc_instance *, int64_t parameter, int32_t input, const void *data,
+                  int64_t bytes);
+/// Refuses a parameter that does not exist, or an input that it does not have. `what` is the name of the
+/// function.
+int32_t checkInput(const Library &, const stepc_instance *, const char *what, int64_t parameter,
+                   int32_t input);
+
 /// Allocates the memory of metrics in `create`, and binds it. Returns what is wrong; empty if nothing is.
 std::string placeMetrics(stepc_instance &);
 /// How many numbers of a metric this rank has.

@@ -80,7 +80,10 @@ GroupText describe(const plan::Plan &plan, const plan::Group &group) {
     const plan::State &state = rule.states[i];
     if (!plan::stateExists(group, state))
       continue;
-    StateText &out = (state.metric ? text.metrics : text.states).emplace_back();
+    StateText &out = (state.metric  ? text.metrics
+                      : state.input ? text.inputs
+                                    : text.states)
+                         .emplace_back();
     out.name = state.name;
     out.dtype = plan::name(state.dtype);
     out.kind = plan::name(state.kind);

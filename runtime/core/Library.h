@@ -15,14 +15,14 @@
 
 namespace stepc::runtime {
 
-/// A state that exists on a group's parameters, or a metric.
+/// A state that exists on a group's parameters, a metric, or an input.
 struct StateText {
   std::string name, dtype, kind, placements;
   std::vector<int64_t> shape;
   int64_t index = 0; // among the rule's states
   plan::ValueKind value = plan::ValueKind::Full;
   int64_t elementBytes = 4;
-  double init = 0;
+  double init = 0; // of an input the default; NaN if it has none
   bool master = false;
 };
 
@@ -30,6 +30,7 @@ struct GroupText {
   std::string dtype, gradientType, placements, gradientPlacements, mesh, blocks;
   std::vector<StateText> states;  // that the trainer binds
   std::vector<StateText> metrics; // that lie in memory of the library
+  std::vector<StateText> inputs;  // that the trainer gives, and steps only read
 };
 
 struct Library {

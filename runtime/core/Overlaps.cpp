@@ -29,8 +29,9 @@ std::string nameOf(const stepc_instance &instance, const LentRange &range) {
     return name;
   if (range.what == kGradient)
     return "the gradient of " + name;
-  const plan::Rule &rule = lib.plan.rules[lib.group(range.parameter).rule];
-  return "state '" + rule.states[range.what].name + "' of " + name;
+  const plan::State &state =
+      lib.plan.rules[lib.group(range.parameter).rule].states[size_t(range.what)];
+  return (state.input ? "input '" : "state '") + state.name + "' of " + name;
 }
 
 const void *addressOf(const stepc_instance &instance, const LentRange &range) {
@@ -42,7 +43,10 @@ const void *addressOf(const stepc_instance &instance, const LentRange &range) {
   case kStepCounts:
     return instance.bound.steps;
   default:
-    return instance.bound.states[range.what][range.parameter];
+    // The library's own defaults are nothing that the trainer lends.
+    return instance.bound.stateBound[range.what][range.parameter] == Bound::Given
+               ? instance.bound.states[range.what][range.parameter]
+               : nullptr;
   }
 }
 
@@ -88,7 +92,7 @@ int32_t checkWritten(const stepc_instance &instance) {
 bool areApart(const stepc_instance &instance, std::vector<LentRange> &gradients) {
   uintptr_t before = 0;
   for (LentRange &range : gradients) {
-    auto begin = reinterpret_cast<uintptr_t>(instance.bound.givenGradients[range.parameter]);
+    auto begin = reinterpret_cast<uintptr_t>(addressOf(instance, range));
     uintptr_t end = begin + uintptr_t(range.bytes);
     if (!begin)
       continue;
@@ -139,6 +143,9 @@ void prepareOverlaps(stepc_instance &instance) {
       add(instance.bound.writtenRanges, local.state(i, lib.parameter(p).indexInGroup).bytes, p,
           lib.groups[index].states[i].index);
     add(instance.bound.gradientRanges, local.gradient.bytes, p, kGradient);
+    for (size_t i = 0; i < local.inputs.size(); ++i)
+      add(instance.bound.gradientRanges, local.inputs[i].bytes, p,
+          lib.groups[index].inputs[i].index);
   }
   add(instance.bound.writtenRanges, count * int64_t(sizeof(int64_t)), -1, kStepCounts);
 }

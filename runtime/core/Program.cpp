@@ -58,6 +58,8 @@ std::string lendLists(stepc_instance &instance) {
   lend(instance.bound.gradients, true);
   for (const std::vector<void *> &shards : instance.bound.states)
     lend(shards, true);
+  for (const InputDefault &each : instance.prepared.inputDefaults)
+    lend(each.elements, false);
   for (const auto &command : instance.prepared.commands)
     command->lend(lists);
   const DeviceSeals &seals = instance.running.deviceSeals;
@@ -82,6 +84,7 @@ std::string lendLists(stepc_instance &instance) {
   instance.bound.stepsAddress =
       static_cast<int64_t *>(const_cast<void *>(addressOf(instance.bound.stepsTaken.data())));
   placeSteps(instance);
+  placeInputs(instance, addressOf);
   for (const auto &command : instance.prepared.commands)
     if (wrong = command->place(addressOf); !wrong.empty())
       return wrong;

@@ -9,9 +9,17 @@
 #include "stepc/stepc.h"
 
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace stepc::runtime {
+
+/// What kernels read of inputs that are not given: as often as the largest shard has elements.
+struct InputDefault {
+  double value;
+  std::string dtype;
+  std::vector<uint8_t> elements;
+};
 
 /// The shards that a rank has of a group's parameters. Only states that stay with blocks differ between
 /// parameters.
@@ -25,6 +33,9 @@ struct LocalGroup {
   LocalShard parameter, gradient;
   std::vector<LocalShard> states;  // parallel to GroupText::states
   std::vector<LocalShard> metrics; // parallel to GroupText::metrics
+  std::vector<LocalShard> inputs;  // parallel to GroupText::inputs
+  std::vector<const void *>
+      defaultAddresses; // parallel to inputs: what is read if nothing is given; or null
   /// States that stay with blocks, also parallel to GroupText::states: a shard for each of the group's
   /// parameters. Empty for other states.
   std::vector<std::vector<LocalShard>> blockStates;
@@ -90,7 +101,8 @@ struct RankProgram {
   std::vector<std::unique_ptr<PreparedCommand>> commands; // in the order of the plan
   Memory arena;
   std::vector<float> metrics; // their memory, if the device works on the host's
-  Memory zeros;               // what kernels read for an absent gradient if its route says zero
+  std::vector<InputDefault> inputDefaults;
+  Memory zeros; // what kernels read for an absent gradient if its route says zero
   stepc_counters planned{};
   bool maySkip = false;
   // For a step that was recorded as a graph. `recorded` is what a replay counts. `replayCalls` says that each

@@ -23,9 +23,11 @@ int32_t shardRuns(stepc_instance *self, int64_t parameter, int32_t of, stepc_run
                                plan.parameters.size() - 1, (long long)parameter));
   int64_t index = lib.parameter(parameter).group;
   const plan::Group &group = plan.groups[index];
-  const auto &states = lib.groups[index].states, &metrics = lib.groups[index].metrics;
-  auto metric = int64_t(STEPC_METRIC) - of;
-  if (of >= int32_t(states.size()) || metric >= int64_t(metrics.size())) {
+  const auto &states = lib.groups[index].states, &metrics = lib.groups[index].metrics,
+             &inputs = lib.groups[index].inputs;
+  auto metric = int64_t(STEPC_METRIC) - of, input = of - int64_t(STEPC_INPUT);
+  bool isInput = input >= 0 && input < int64_t(inputs.size());
+  if ((of >= int32_t(states.size()) && !isInput) || metric >= int64_t(metrics.size())) {
     std::string text = metrics.empty()
                            ? format(" or one of the %zu states", states.size())
                            : format(", one of the %zu states or of the %zu metrics (from %d down)",
@@ -36,7 +38,8 @@ int32_t shardRuns(stepc_instance *self, int64_t parameter, int32_t of, stepc_run
                STEPC_PARAMETER, STEPC_GRADIENT, text.c_str(), lib.parameter(parameter).name.c_str(),
                of));
   }
-  const StateText *state = of >= 0       ? &states[size_t(of)]
+  const StateText *state = isInput       ? &inputs[size_t(input)]
+                           : of >= 0     ? &states[size_t(of)]
                            : metric >= 0 ? &metrics[size_t(metric)]
                                          : nullptr;
   *count = 0;

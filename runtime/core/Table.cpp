@@ -47,7 +47,7 @@ static int32_t checkParameter(const Library &lib, const stepc_instance *instance
                        (long long)parameter, (long long)count));
 }
 
-/// Checks the number of one of the parameter's states or metrics, of which there are `count`.
+/// Checks the number of one of the parameter's states, metrics or inputs, of which there are `count`.
 static int32_t checkListed(const Library &lib, const stepc_instance *instance, const char *what,
                            int64_t parameter, const char *kind, int32_t number, size_t count) {
   if (number >= 0 && number < int32_t(count))
@@ -71,6 +71,14 @@ int32_t checkMetric(const Library &lib, const stepc_instance *instance, const ch
     return status;
   return checkListed(lib, instance, what, parameter, "metric", metric,
                      lib.groups[lib.parameter(parameter).group].metrics.size());
+}
+
+int32_t checkInput(const Library &lib, const stepc_instance *instance, const char *what,
+                   int64_t parameter, int32_t input) {
+  if (int32_t status = checkParameter(lib, instance, what, parameter))
+    return status;
+  return checkListed(lib, instance, what, parameter, "input", input,
+                     lib.groups[lib.parameter(parameter).group].inputs.size());
 }
 
 namespace {
@@ -185,6 +193,30 @@ int32_t metricInfo(const Library &own, const stepc_instance *instance, int64_t p
        .local_shape =
            member ? instance->prepared.groups[group].metrics[size_t(metric)].shape.data() : nullptr,
        .count = instance ? countOfMetric(*instance, parameter, metric) : 0});
+}
+
+int32_t inputInfo(const Library &own, const stepc_instance *instance, int64_t parameter,
+                  int32_t input, stepc_state_info *info) {
+  const Library &lib = instance ? instance->library : own;
+  if (int32_t status = checkInput(lib, instance, "input_info", parameter, input))
+    return status;
+  int64_t group = lib.parameter(parameter).group;
+  const StateText &text = lib.groups[group].inputs[size_t(input)];
+  bool member = instance && instance->prepared.groups[group].member;
+  return fill(
+      instance, "input_info", info,
+      {.struct_size = 0,
+       .axes = int32_t(text.shape.size()),
+       .name = text.name.c_str(),
+       .dtype = text.dtype.c_str(),
+       .kind = text.kind.c_str(),
+       .placements = text.placements.c_str(),
+       .global_shape = text.shape.data(),
+       .local_shape =
+           member ? instance->prepared.groups[group].inputs[size_t(input)].shape.data() : nullptr,
+       .init = text.init,
+       .master = 0,
+       .reserved = 0});
 }
 
 int32_t meshInfo(const Library &lib, int64_t parameter, stepc_mesh_info *info) {
@@ -348,6 +380,9 @@ template <size_t Slot> stepc_library makeTable() {
   table.metrics = Guard<metrics>::call;
   table.bound_state = Guard<boundState>::call;
   table.move_states = Guard<moveStates>::call;
+  table.input_count = Of<Slot, inputCount>::call;
+  table.input_info = Guard<Of<Slot, inputInfo>::call>::call;
+  table.bind_input = Guard<bindInput>::call;
   return table;
 }
 

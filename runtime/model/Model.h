@@ -172,6 +172,8 @@ std::string_view describe(Initial start);
 
 /// A state of a rule. `master` marks the full-precision copy of a parameter. `metric` marks a number that
 /// steps write for the trainer: it lies in memory of the library, and the trainer neither binds nor saves it.
+/// `input` marks what the trainer gives for each step and does not save: it lies as a state of its kind does,
+/// and steps only read it. `init` is then the default of what is not given, NaN if it must be given.
 struct State {
   std::string name;
   DType dtype = DType::F32;
@@ -179,6 +181,10 @@ struct State {
   double init = 0.0;
   bool master = false;
   bool metric = false;
+  bool input = false;
+
+  /// Whether it lasts from step to step in memory that the trainer binds and saves.
+  bool isKept() const { return !metric && !input; }
 };
 
 struct Rule {

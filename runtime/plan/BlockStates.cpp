@@ -51,7 +51,7 @@ int64_t shardStateBytes(const Group &group, const Rule &rule, const Mesh &mesh, 
   int64_t bytes = 0;
   for (size_t number = 0; number < rule.states.size(); ++number) {
     const State &state = rule.states[number];
-    if (!state.metric && stateExists(group, state) &&
+    if (state.isKept() && stateExists(group, state) &&
         !group.staysWithBlocks(static_cast<int64_t>(number)))
       bytes += geometry::elements(geometry::localStateShape(group, mesh, position, state.kind)) *
                byteSize(state.dtype);
@@ -64,7 +64,8 @@ std::string checkBlockStates(const Group &group, const std::vector<State> &state
     return {};
   bool meets = group.computes && !group.hops.empty() && group.slabs.factors.empty();
   if (!meets || !group.division.parts.empty())
-    return "expected states to stay with blocks only where whole and undivided blocks come together, "
+    return "expected states to stay with blocks only where whole and undivided blocks come "
+           "together, "
            "found some of group " +
            group.name;
   int64_t last = -1;
@@ -75,8 +76,9 @@ std::string checkBlockStates(const Group &group, const std::vector<State> &state
     last = state;
     if (states[static_cast<size_t>(state)].master)
       return "expected a master where its parameter is, found that it stays with blocks";
-    if (states[static_cast<size_t>(state)].metric)
-      return "expected a metric where its parameter is, found that it stays with blocks";
+    if (!states[static_cast<size_t>(state)].isKept())
+      return "expected metrics and inputs where their parameter is, found that one stays with "
+             "blocks";
   }
   return {};
 }

@@ -17,7 +17,7 @@ namespace stepc::plan {
 namespace {
 
 constexpr uint64_t kMagic = 0x4e4c504350455453; // "STEPCPLN"
-constexpr int64_t kVersion = 29;
+constexpr int64_t kVersion = 30;
 
 class PlanWriter {
 public:
@@ -131,7 +131,7 @@ public:
     list(v.sizes, "mesh sizes");
     list(v.ranks, "mesh ranks");
   }
-  void field(Ref<State> v) { fields(v.name, v.dtype, v.kind, v.init, v.master, v.metric); }
+  void field(Ref<State> v) { fields(v.name, v.dtype, v.kind, v.init, v.master, v.metric, v.input); }
   void field(Ref<Rule> v) {
     field(v.name);
     list(v.hyperparameters, "hyperparameters");

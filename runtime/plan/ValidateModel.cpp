@@ -83,6 +83,8 @@ private:
       if (!state.kind.isStored())
         return "expected state " + state.name + " to be full, rows, cols or one, found " +
                name(state.kind);
+      if (state.input && (state.metric || state.master))
+        return "expected input " + state.name + " to be no metric and no master, found one";
       if (state.metric &&
           (state.kind != ValueKind::One || state.dtype != DType::F32 || state.master))
         return "expected metric " + state.name + " to be an f32 of kind one and no master, found " +

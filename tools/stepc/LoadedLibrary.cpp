@@ -104,7 +104,7 @@ bool LoadedLibrary::matchParameters(const std::string &path) {
     for (size_t i = 0; i < p.states.size(); ++i)
       if (!isWatchState(p.stateNames[i]))
         known.push_back({p.stateNames[i], p.states[i].shape, p.states[i].type});
-    if (!checkStates(run, p.index, known, report))
+    if (!checkStates(run, p.index, known, report) || !checkInputs(run, p.index, p.inputs, report))
       return false;
     loadStates(p);
   }
@@ -151,6 +151,11 @@ void LoadedLibrary::loadValues(StepParameter &p) {
   for (const plan::State &state : p.rule->states) {
     if (!plan::stateExists(*p.group, state))
       continue;
+    if (state.input) {
+      p.inputs.push_back({state.name, geometry::stateShape(*p.group, state.kind),
+                          manifest::toTensorType(state.dtype)});
+      continue;
+    }
     GlobalValue &value = (state.metric ? p.metrics : p.states).emplace_back();
     (state.metric ? p.metricNames : p.stateNames).push_back(state.name);
     value.kind = state.kind;

@@ -29,6 +29,7 @@ struct StepParameter {
   std::vector<std::string> stateNames;
   std::vector<GlobalValue> metrics;
   std::vector<std::string> metricNames;
+  std::vector<KnownState> inputs;
   int64_t steps = 0;
 };
 
@@ -47,7 +48,7 @@ public:
     std::vector<plan::State> found;
     if (plan.model >= 0)
       for (const plan::State &state : plan.rules[plan.groups[plan.groupOfModel()].rule].states)
-        if (state.metric == metrics)
+        if (metrics ? state.metric : state.isKept())
           found.push_back(state);
     return found;
   }

@@ -28,7 +28,7 @@ static std::string textOf(double value) {
 static std::string textOf(const plan::State &state) {
   std::string text;
   llvm::raw_string_ostream os(text);
-  os << (state.master ? "master " : "") << state.name;
+  os << (state.master ? "master " : state.input ? "input " : "") << state.name;
   if (!state.metric)
     os << " : " << plan::name(state.dtype) << ' ' << plan::name(state.kind) << " = "
        << textOf(state.init);

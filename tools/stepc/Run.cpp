@@ -209,35 +209,57 @@ bool driver::checkModelStates(mlir::ModuleOp module, const RunInput &run, bool i
   return true;
 }
 
+/// Checks a tensor of a state or input against those of the parameter's rule. Returns what is wrong; empty if
+/// nothing is. `what` reads as "a state", and `others` are further names that are known.
+static std::string wrongTensor(const manifest::TensorView &view, StringRef name,
+                               llvm::ArrayRef<KnownState> known, StringRef what,
+                               std::string others) {
+  const KnownState *found = nullptr;
+  for (const KnownState &candidate : known) {
+    others = candidate.name + (others.empty() ? "" : ", ") + others;
+    if (candidate.name == name)
+      found = &candidate;
+  }
+  if (!found)
+    return ("expected " + what + " of the parameter's rule" +
+            (others.empty() ? ", which has none" : " (" + others + ")") + ", found '" + view.name +
+            "'")
+        .str();
+  if (view.shape != found->shape)
+    return "expected shape " + spell(found->shape) + " of '" + view.name + "', found " +
+           spell(view.shape);
+  if (found->type && view.type != *found->type)
+    return ("expected " + manifest::toString(*found->type) + " in '" + view.name + "', found " +
+            manifest::toString(view.type))
+        .str();
+  if (view.type == TensorType::Unsupported)
+    return "expected F64, F32, BF16, F16 or I64 in '" + view.name + "', found " + view.typeName;
+  return {};
+}
+
 bool driver::checkStates(const RunInput &input, size_t parameter, llvm::ArrayRef<KnownState> known,
                          Report &report) {
   const std::string &name = input.manifest->parameters[parameter].name;
-  auto refuse = [&](const Twine &message) {
-    report.error(input.tensorFile, message + " (parameter '" + name + "')");
-    return false;
-  };
   for (const auto &[state, view] : input.tensors[parameter].states) {
-    if (state == "step") {
-      if (std::string wrong = checkSteps(*view); !wrong.empty())
-        return refuse(wrong);
+    std::string wrong =
+        state == "step" ? checkSteps(*view) : wrongTensor(*view, state, known, "a state", "step");
+    if (wrong.empty())
       continue;
-    }
-    std::string names = "step";
-    const KnownState *found = nullptr;
-    for (const KnownState &candidate : known) {
-      names = candidate.name + ", " + names;
-      if (candidate.name == state)
-        found = &candidate;
-    }
-    if (!found)
-      return refuse("expected a state of the parameter's rule (" + names + "), found '" +
-                    view->name + "'");
-    if (view->shape != found->shape)
-      return refuse("expected shape " + spell(found->shape) + " of '" + view->name + "', found " +
-                    spell(view->shape));
-    if (found->type && view->type != *found->type)
-      return refuse("expected " + manifest::toString(*found->type) + " in '" + view->name +
-                    "', found " + manifest::toString(view->type));
+    report.error(input.tensorFile, wrong + " (parameter '" + name + "')");
+    return false;
+  }
+  return true;
+}
+
+bool driver::checkInputs(const RunInput &input, size_t parameter, llvm::ArrayRef<KnownState> known,
+                         Report &report) {
+  const std::string &name = input.manifest->parameters[parameter].name;
+  for (const auto &[key, view] : input.tensors[parameter].inputs) {
+    std::string wrong = wrongTensor(*view, key.first, known, "an input", "");
+    if (wrong.empty())
+      continue;
+    report.error(input.tensorFile, wrong + " (parameter '" + name + "')");
+    return false;
   }
   return true;
 }

@@ -49,6 +49,10 @@ struct KnownState {
 bool checkStates(const RunInput &input, size_t parameter, llvm::ArrayRef<KnownState> known,
                  Report &report);
 
+/// Checks the inputs of the input likewise.
+bool checkInputs(const RunInput &input, size_t parameter, llvm::ArrayRef<KnownState> known,
+                 Report &report);
+
 /// The elements of a tensor as double, exactly.
 std::vector<double> toDoubles(const manifest::TensorView &tensor);
 /// The sum of contributions to a gradient, which lie one after the other in `values`. Adds them up in f32 in

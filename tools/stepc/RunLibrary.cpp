@@ -31,8 +31,8 @@ constexpr int32_t kMostRanks = 1024; // each is a thread
 /// What one rank holds.
 struct Rank {
   stepc_instance *instance = nullptr;
-  std::vector<std::vector<uint8_t>> values, gradients;   // per parameter
-  std::vector<std::vector<std::vector<uint8_t>>> states; // per parameter, state
+  std::vector<std::vector<uint8_t>> values, gradients;           // per parameter
+  std::vector<std::vector<std::vector<uint8_t>>> states, inputs; // per parameter, state or input
   std::vector<int64_t> steps;
   std::vector<std::vector<uint8_t>> statesOfModel, metricsOfModel; // an f32 each
   stepc_counters executed = sized<stepc_counters>(), planned = sized<stepc_counters>();
@@ -159,7 +159,8 @@ private:
     if (!bind(index, rank, call))
       return;
     for (int64_t step = 0; step < command.steps; ++step) {
-      if (!bindGradients(index, rank, step, call) || !call(table->step(rank.instance)))
+      if (!bindGradients(index, rank, step, call) || !bindInputs(index, rank, step, call) ||
+          !call(table->step(rank.instance)))
         return;
       if (stepped)
         stepped->arrive_and_wait();
@@ -226,6 +227,24 @@ private:
     if (library.plan.model >= 0)
       pointers.push_back(nullptr);
     return call(table->bind_gradients(rank.instance, pointers.data(), pointers.size()));
+  }
+
+  template <typename Call> bool bindInputs(int32_t index, Rank &rank, int64_t step, Call call) {
+    rank.inputs.resize(parameters.size());
+    for (auto [number, p] : llvm::enumerate(parameters)) {
+      rank.inputs[number].resize(p.inputs.size());
+      for (auto [i, input] : llvm::enumerate(p.inputs)) {
+        const manifest::TensorView *view = run.tensors[p.index].input(input.name, step + 1);
+        std::vector<uint8_t> &bytes = rank.inputs[number][i];
+        bytes.clear();
+        if (view && isMember(p, index))
+          bytes = shardOf(runs(rank, number, STEPC_INPUT + int32_t(i)), view->type, view->bytes);
+        if (!call(table->bind_input(rank.instance, number, int32_t(i),
+                                    bytes.empty() ? nullptr : bytes.data(), bytes.size())))
+          return false;
+      }
+    }
+    return true;
   }
 
   //===--------------------------------------------------------------------===//

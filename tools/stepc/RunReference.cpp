@@ -83,13 +83,16 @@ private:
     size_t index = run.indexOfName.lookup(op.getSymName());
     const manifest::RunTensors &in = run.tensors[index];
 
-    std::vector<KnownState> known;
+    std::vector<KnownState> known, inputs;
     for (unsigned i = 0; i < rule.getNumStates(); ++i)
-      if (optim::StateAttr state = rule.getState(i);
-          reference::stateExists(op, state) && !state.getMetric() && !isWatchState(state.getName()))
+      if (optim::StateAttr state = rule.getState(i); state.getInput())
+        inputs.push_back(
+            {state.getName().str(), reference::stateShape(op, state.getKind()), std::nullopt});
+      else if (reference::stateExists(op, state) && !state.getMetric() &&
+               !isWatchState(state.getName()))
         known.push_back(
             {state.getName().str(), reference::stateShape(op, state.getKind()), std::nullopt});
-    if (!checkStates(run, index, known, report))
+    if (!checkStates(run, index, known, report) || !checkInputs(run, index, inputs, report))
       return kInputError;
 
     Parameter &made =
@@ -124,8 +127,41 @@ private:
     }
   }
 
+  /// Reads the inputs of a step. Returns false, after an error, if one is missing that a step reads.
+  bool readInputs(int64_t k) {
+    for (Parameter &each : parameters)
+      for (unsigned i = 0; i < each.rule.getNumStates(); ++i) {
+        optim::StateAttr state = each.rule.getState(i);
+        if (!state.getInput())
+          continue;
+        std::string name = state.getName().str();
+        std::vector<double> &data = each.tensors.states[i].data;
+        llvm::APFloat rounded = state.getInit().getValue();
+        bool losesInfo;
+        rounded.convert(cast<mlir::FloatType>(state.getType()).getFloatSemantics(),
+                        llvm::APFloat::rmNearestTiesToEven, &losesInfo);
+        double init = rounded.convertToDouble();
+        if (const manifest::TensorView *view = run.tensors[each.index].input(name, k + 1)) {
+          data = toDoubles(*view);
+        } else if (!std::isnan(init)) {
+          data.assign(data.size(), init);
+        } else {
+          if (!each.steps)
+            continue;
+          report.error(run.tensorFile,
+                       "expected a tensor 'input:" + run.manifest->parameters[each.index].name +
+                           ":" + name + "', because input '" + name +
+                           "' has no default, found none");
+          return false;
+        }
+      }
+    return true;
+  }
+
   int step(int64_t k) {
     readGradients(k);
+    if (!readInputs(k))
+      return kInputError;
     std::vector<double> numbers;
     if (model) {
       std::vector<reference::Stepping> stepping;
@@ -198,7 +234,8 @@ private:
     };
     add("param:" + name, tensors.parameter);
     for (unsigned i = 0; i < rule.getNumStates(); ++i)
-      if (!tensors.states[i].data.empty() && !isWatchState(rule.getState(i).getName()))
+      if (!tensors.states[i].data.empty() && !rule.getState(i).getInput() &&
+          !isWatchState(rule.getState(i).getName()))
         add(outputName(rule.getState(i), name), tensors.states[i]);
     outputs.push_back(stepsOutput(name, taken));
   }

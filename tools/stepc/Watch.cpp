@@ -51,7 +51,9 @@ static void addCandidates(optim::RuleOp rule, std::vector<Candidate> &candidates
   mlir::Operation *yield = rule.getBody().front().getTerminator();
   for (auto [number, state] : llvm::enumerate(rule.getStates().getAsRange<optim::StateAttr>())) {
     std::string stateName = state.getName().str();
-    if (!state.getMetric())
+    if (state.getInput())
+      candidates.push_back({{name, stateName, ""}, rule, rule.getStateArgument(unsigned(number))});
+    else if (!state.getMetric())
       candidates.push_back({{name, stateName, stateName}, rule, nullptr});
     // A metric may be called like a let, which then is what is watched.
     else if (llvm::none_of(candidates, [&](const Candidate &one) {
@@ -102,7 +104,8 @@ static void addState(Candidate &candidate) {
   states.push_back(optim::StateAttr::get(
       rule.getContext(), builder.getStringAttr(watched.state),
       element.getIntOrFloatBitWidth() == 16 ? element : builder.getF32Type(), kind,
-      builder.getF64FloatAttr(0), /*master=*/false, plan::Initial::Number, /*metric=*/false));
+      builder.getF64FloatAttr(0), /*master=*/false, plan::Initial::Number, /*metric=*/false,
+      /*input=*/false));
   rule.setStatesAttr(builder.getArrayAttr(states));
 }
 

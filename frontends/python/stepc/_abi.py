@@ -20,7 +20,7 @@ ERROR_TRANSPORT = 9
 DEVICE_CPU, DEVICE_CUDA = 0, 1
 # Where bound memory lies. Then the parameter and its gradient, in calls that otherwise take a state's number.
 MEMORY_HOST, MEMORY_DEVICE = 0, 1
-PARAMETER, GRADIENT, METRIC = -1, -2, -3
+PARAMETER, GRADIENT, METRIC, INPUT = -1, -2, -3, 1 << 20
 # Kinds of operations of a transport.
 SEND, RECEIVE, ALL_GATHER = range(3)
 
@@ -295,6 +295,9 @@ class LibraryTable(c.Structure):
         ("metrics", _function(_i32, _ptr, _i64, _i32, c.POINTER(c.c_float), _i64)),
         ("bound_state", _function(_i32, _ptr, _i64, _i32, c.POINTER(_ptr), c.POINTER(_i64))),
         ("move_states", _function(_i32, _ptr, _ptr, _ptr)),  # the address of a LibraryTable in between
+        ("input_count", _function(_i64, _i64)),
+        ("input_info", _function(_i32, _ptr, _i64, _i32, c.POINTER(StateInfo))),
+        ("bind_input", _function(_i32, _ptr, _i64, _i32, _ptr, _i64)),
     ]
 
 
@@ -312,7 +315,7 @@ SIZES = {
     "stepc_counters": (Counters, 64),
     "stepc_run": (Run, 24),
     "stepc_mesh_info": (MeshInfo, 72),
-    "stepc_library": (LibraryTable, 392),
+    "stepc_library": (LibraryTable, 416),
 }
 for _name, (_type, _size) in SIZES.items():
     if c.sizeof(_type) != _size:

@@ -53,6 +53,8 @@ class Parameter:
     steps_on_device: bool = False
     """Whether it stands for a model that may skip steps, and a GPU decides that: it has the step counts."""
     metrics: tuple[Metric, ...] = ()
+    inputs: tuple[State, ...] = ()
+    """What the trainer gives for each step. ``init`` is the default, NaN if it has none."""
 
 
 @dataclass(frozen=True)

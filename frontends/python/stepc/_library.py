@@ -164,20 +164,23 @@ class Library:
         for index in range(self.table.parameter_count()):
             info = _abi.ParameterInfo()
             self._check(self.table.parameter_info(instance, index, c.byref(info)), instance)
-            states = []
-            for number in range(info.states):
-                state = _abi.StateInfo()
-                status = self.table.state_info(instance, index, number, c.byref(state))
-                self._check(status, instance)
-                states.append(
-                    State(
-                        _text(state.name), _text(state.dtype), _text(state.kind),
-                        bool(state.master), state.init,
-                        shape(state.global_shape, state.axes) or (),
-                        local_shape(state.local_shape, state.axes, _text(state.placements)),
-                        _text(state.placements),
-                    )
-                )  # fmt: skip
+            states, inputs = [], []
+            for listed, read, count in [
+                (states, self.table.state_info, info.states),
+                (inputs, self.table.input_info, self.table.input_count(index)),
+            ]:
+                for number in range(count):
+                    state = _abi.StateInfo()
+                    self._check(read(instance, index, number, c.byref(state)), instance)
+                    listed.append(
+                        State(
+                            _text(state.name), _text(state.dtype), _text(state.kind),
+                            bool(state.master), state.init,
+                            shape(state.global_shape, state.axes) or (),
+                            local_shape(state.local_shape, state.axes, _text(state.placements)),
+                            _text(state.placements),
+                        )
+                    )  # fmt: skip
             metrics = []
             for number in range(self.table.metric_count(index)):
                 metric = _abi.MetricInfo()
@@ -199,7 +202,7 @@ class Library:
                                    _text(info.gradient_placements)))
                       if info.member else (None, None)),
                     bool(info.member), tuple(states), bool(info.is_model),
-                    bool(info.steps_on_device), tuple(metrics),
+                    bool(info.steps_on_device), tuple(metrics), tuple(inputs),
                 )
             )  # fmt: skip
         return tuple(found)
@@ -380,6 +383,9 @@ class Instance:
 
     def bind_state(self, index: int, state: int, pointer: int, size: int) -> None:
         self._call("bind_state", index, state, pointer or None, size)
+
+    def bind_input(self, index: int, number: int, pointer: int, size: int) -> None:
+        self._call("bind_input", index, number, pointer or None, size)
 
     def move_states(self, before: Instance | None) -> None:
         """Copies the states of another library's instance to the memory that is bound as states here. All

@@ -110,9 +110,11 @@ private:
       });
       return size_t(found - states.begin());
     };
-    size_t metric = find(text.metrics);
-    return metric < text.metrics.size() ? group.metrics[metric]
-                                        : group.state(find(text.states), named.indexInGroup);
+    if (size_t metric = find(text.metrics); metric < text.metrics.size())
+      return group.metrics[metric];
+    if (size_t input = find(text.inputs); input < text.inputs.size())
+      return group.inputs[input];
+    return group.state(find(text.states), named.indexInGroup);
   }
 
   /// Adds the step counts, as written if `counts`; otherwise as read, with the hyperparameters.

@@ -71,8 +71,8 @@ typedef enum stepc_device {
 typedef enum stepc_memory { STEPC_MEMORY_HOST = 0, STEPC_MEMORY_DEVICE = 1 } stepc_memory;
 
 /* Which tensor of a parameter a call means. A state is given by its number, from 0. Metric number i, from 0,
- * is given by STEPC_METRIC - i. */
-enum { STEPC_PARAMETER = -1, STEPC_GRADIENT = -2, STEPC_METRIC = -3 };
+ * is given by STEPC_METRIC - i, and input number i by STEPC_INPUT + i. */
+enum { STEPC_PARAMETER = -1, STEPC_GRADIENT = -2, STEPC_METRIC = -3, STEPC_INPUT = 1 << 20 };
 
 typedef struct stepc_options {
   int32_t abi_version;              /* STEPC_ABI_VERSION */
@@ -346,6 +346,18 @@ typedef struct stepc_library {
    * for a table of the runs of all ranks. */
   int32_t (*move_states)(stepc_instance *, const struct stepc_library *library,
                          stepc_instance *from);
+
+  /* Inputs: tensors that the trainer gives for each step, and that steps only read. They lie as states of
+   * their kind do. A parameter that does not exist has none. `init` of the info is what an input has that is
+   * not given; NaN if it must be given. */
+  int64_t (*input_count)(int64_t parameter);
+  int32_t (*input_info)(const stepc_instance *, int64_t parameter, int32_t input,
+                        stepc_state_info *);
+  /* Binds the local shard of an input, as bind_gradient binds that of a gradient: it may change every step,
+   * and stays bound until it is bound anew. Null with bytes 0 means that it is not given, or that its shard
+   * is empty. A step fails with STEPC_ERROR_UNBOUND if an input that must be given is not. */
+  int32_t (*bind_input)(stepc_instance *, int64_t parameter, int32_t input, const void *data,
+                        int64_t bytes);
 } stepc_library;
 
 /* Returns the first of a library's tables whose shards lie in the memory of `device` (stepc_device), or

@@ -56,16 +56,19 @@ optim.parameter @conv_over shape [4, 3, 2] batch 0 flatten 2 specified over 1 ty
 // CHECK-SAME: #optim.state<"cols", f16, cols, -5.000000e-01 : f64, false>
 // CHECK-SAME: #optim.state<"one", f32, one, 0.000000e+00 : f64, false>
 // CHECK-SAME: #optim.state<"z", bf16, full, 0.000000e+00 : f64, false start = param>
+// CHECK-SAME: #optim.state<"given", f32, one, 0x7FF8000000000000 : f64, false input = true>
 // CHECK-SAME: #optim.state<"master", f32, full, 0.000000e+00 : f64, true>
 optim.rule @States hyperparameters [] states [
     #optim.state<"full", bf16, full, 0.0 : f64, false>, #optim.state<"rows", f32, rows, 1.0 : f64, false>,
     #optim.state<"cols", f16, cols, -0.5 : f64, false>, #optim.state<"one", f32, one, 0.0 : f64, false>,
     #optim.state<"z", bf16, full, 0.0 : f64, false start = param>,
+    #optim.state<"given", f32, one, 0x7FF8000000000000 : f64, false input = true>,
     #optim.state<"master", f32, full, 0.0 : f64, true>] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %full: tensor<?x?xf32>, %r: tensor<?x1xf32>, %c: tensor<1x?xf32>,
-     %o: tensor<1x1xf32>, %z: tensor<?x?xf32>, %master: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
-  optim.yield %param, %full, %r, %c, %o, %z, %master
-    : tensor<?x?xf32>, tensor<?x?xf32>, tensor<?x1xf32>, tensor<1x?xf32>, tensor<1x1xf32>, tensor<?x?xf32>, tensor<?x?xf32>
+     %o: tensor<1x1xf32>, %z: tensor<?x?xf32>, %given: tensor<1x1xf32>, %master: tensor<?x?xf32>, %step: f64, %rows: f64,
+     %cols: f64, %numel: f64):
+  optim.yield %param, %full, %r, %c, %o, %z, %given, %master
+    : tensor<?x?xf32>, tensor<?x?xf32>, tensor<?x1xf32>, tensor<1x?xf32>, tensor<1x1xf32>, tensor<?x?xf32>, tensor<1x1xf32>, tensor<?x?xf32>
 }
 
 // A metric may have the name of a hyperparameter.

@@ -105,6 +105,22 @@ optim.rule @R hyperparameters [] states [#optim.state<"m", f32, rows, 0.0 : f64,
 
 // -----
 
+// What the trainer gives is no metric.
+// expected-error @below {{expected an input that starts at a number, found a metric}}
+optim.rule @R hyperparameters [] states [#optim.state<"m", f32, one, 0.0 : f64, false input = true, metric = true>] {
+}
+
+// -----
+
+// What the trainer gives is not stored.
+// expected-error @below {{expected input "m" to be yielded as it is, found another value}}
+optim.rule @R hyperparameters [] states [#optim.state<"m", f32, full, 0.0 : f64, false input = true>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %grad : tensor<?x?xf32>, tensor<?x?xf32>
+}
+
+// -----
+
 // A master starts at it by itself.
 // expected-error @below {{expected a full state to start at param, found a master}}
 optim.rule @R hyperparameters [] states [#optim.state<"m", f32, full, 0.0 : f64, true start = param>] {

@@ -407,6 +407,7 @@ const stepc_library *stepc_library_table(void) {
                                       .refresh = refresh,
                                       .target = FAKE_DEVICE ? "cuda" : "cpu",
                                       .table_of = table_of,
-                                      .metric_count = metric_count};
+                                      .metric_count = metric_count,
+                                      .input_count = metric_count};
   return &table;
 }

@@ -487,6 +487,26 @@ TEST(Names, PositionsAreValuesOfMatrices) {
                    ->needsMatrix.has_value());
 }
 
+TEST(States, InputsAreRead) {
+  expectMessages({
+      {"input most : f32[]\nlet x = grad / most\nstate m : f32\nm = m + x", {}},
+      {"input row : f32[rows] = 1 / 3\ninput c : bf16[cols] = -1\nstate m : f32\nm = m + row * c",
+       {}},
+      {"input most : f32", {"2:7: warning: input 'most' is never used"}},
+      {"input most : f32\nmost = grad * most",
+       {"3:1: error: expected a state or 'param' to assign to, found the input 'most'",
+        "  2:7: note: it is declared here"}},
+      {"input most : f32 = param\nstate m : f32\nm = m + most",
+       {"2:20: error: expected a number, found 'param'",
+        "  hint: a number is computed from literals alone: '0.1 / 3'"}},
+      {"input most : f16 = 1e6\nstate m : f32\nm = m + most",
+       {"2:20: error: expected a default that f16 can hold, found 1e+06, which rounds to "
+        "infinity"}},
+      {"state most : f32\ninput most : f32\nmost = most + grad",
+       {"3:7: error: 'most' is declared twice", "  2:7: note: the first declaration is here"}},
+  });
+}
+
 TEST(States, StartAtTheParameter) {
   expectMessages({
       {"state z : f32 = param\nz = z - grad", {}},

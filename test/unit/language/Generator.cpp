@@ -169,6 +169,11 @@ std::string Generator::optimizer(unsigned index) {
         lineEnd();
     tensors.push_back(name);
   }
+  if (chance(20)) {
+    text += "input" + space() + " x0" + space() + ":" + oneOf({"f32", "bf16"}) +
+            (chance(50) ? "=" + space() + oneOf({"0", "-1/ 3"}) : "") + lineEnd();
+    tensors.push_back("x0");
+  }
   for (unsigned i = 0, count = 1 + pick(6); i < count; ++i) {
     if (states && chance(50)) {
       text += "s" + std::to_string(pick(states)) + " = " + tensor(3) + lineEnd();

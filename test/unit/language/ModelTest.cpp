@@ -211,22 +211,32 @@ TEST(Model, Skips) {
 TEST(Model, WhatALaterVersionWillHave) {
   // One error at each place. The lines around it are read, and uses of its names say nothing more.
   const Case cases[] = {
-      {"input loss : f32", {"2:1: error: 'input' is not supported yet"}},
+      {"input loss : f32",
+       {"2:1: error: expected 'state', 'let', 'metric', 'skip when' or an assignment in a model, "
+        "found 'input'",
+        "  hint: an input is given for each parameter: it is declared in an optimizer"}},
       {"state n : f32[]\nskip when n > 3\nskip when n > 4\ninput m : f32\ngrad = rows * grad\nlet "
        "y "
        "= zz",
-       {"5:1: error: 'input' is not supported yet", "6:8: error: expected no 'rows' in a model",
+       {"5:1: error: expected 'state', 'let', 'metric', 'skip when' or an assignment in a model, "
+        "found 'input'",
+        "  hint: an input is given for each parameter: it is declared in an optimizer",
+        "6:8: error: expected no 'rows' in a model",
         "  hint: all parameters of a model count as one vector, without rows and columns",
         "7:9: error: unknown name 'zz'"}},
   };
   expectMessages(cases);
   // Optimizers read what text that cannot be parsed may name.
-  EXPECT_THAT(check("model() {\n  state n : f32[]\n  input m = n\n  let a = n\n}\n" +
-                    rule("let x = model.n + model.m + model.a + model.b"))
-                  .messages(),
-              ElementsAre("3:3: error: 'input' is not supported yet",
-                          "7:39: error: unknown value 'model.b'", "  1:1: note: the model is here",
-                          "  hint: the model has n, a"));
+  EXPECT_THAT(
+      check("model() {\n  state n : f32[]\n  input m = n\n  let a = n\n}\n" +
+            rule("let x = model.n + model.m + model.a + model.b"))
+          .messages(),
+      ElementsAre("3:3: error: expected 'state', 'let', 'metric', 'skip when' or an assignment in "
+                  "a model, found 'input'",
+                  "  hint: an input is given for each parameter: it is declared in an "
+                  "optimizer",
+                  "7:39: error: unknown value 'model.b'", "  1:1: note: the model is here",
+                  "  hint: the model has n, a"));
 }
 
 TEST(Model, Metrics) {

@@ -183,7 +183,7 @@ TEST(MakeManifest, TensorErrors) {
                                {"grad:w@1", "BF16", "[1]", 2}}),
                      options),
             "f.st: expected a parameter's name, found 'param:'\n"
-            "f.st: expected a name that starts with param:, grad:, state: or metric:, "
+            "f.st: expected a name that starts with param:, grad:, state:, input: or metric:, "
             "as others in the file "
             "do, found 'v'\n"
             "f.st: expected one dtype in all gradients (f32 in 'grad:w'), "
@@ -267,8 +267,8 @@ TEST(RunTensors, AGradientThatCouldBeTwoParametersIsNeithers) {
             "one step\n");
   EXPECT_EQ(gradients({{"grad:w", "F32", "[1]", 4}, {"grad:w@1@1", "F32", "[1]", 4}}), "");
   EXPECT_EQ(gradients({{"grad:w@2", "F32", "[1]", 4}, {"grad:w@1@3", "F32", "[1]", 4}}),
-            "f.st: expected gradients for steps 1 to 2, found 'grad:w@1@3': --steps 3 takes all "
-            "steps that have gradients (parameter 'w@1')\n");
+            "f.st: expected tensors of steps 1 to 2, found 'grad:w@1@3': --steps 3 takes all "
+            "steps that have some (parameter 'w@1')\n");
 }
 
 TEST(RunTensors, Errors) {
@@ -296,11 +296,11 @@ TEST(RunTensors, Errors) {
                           "(parameter 'w')\n"
                           "f.st: expected F64, F32, BF16, F16 or I64 in 'state:w:m', found U8 "
                           "(parameter 'w')\n"
-                          "f.st: expected param:NAME, grad:NAME, grad:NAME@STEP or "
-                          "state:NAME:STATE of a "
+                          "f.st: expected param:NAME, grad:NAME, grad:NAME@STEP, "
+                          "state:NAME:STATE or input:NAME:INPUT of a "
                           "parameter of the manifest, found 'param:x'\n"
-                          "f.st: expected param:NAME, grad:NAME, grad:NAME@STEP or "
-                          "state:NAME:STATE of a "
+                          "f.st: expected param:NAME, grad:NAME, grad:NAME@STEP, "
+                          "state:NAME:STATE or input:NAME:INPUT of a "
                           "parameter of the manifest, found 'y'\n"
                           "f.st: expected a tensor 'param:norm', found none (parameter 'norm')\n"
                           "f.st: expected a tensor 'grad:norm' or 'grad:norm@1', found none "

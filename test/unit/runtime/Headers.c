@@ -25,7 +25,7 @@ _Static_assert(sizeof(stepc_run) == 24, "stepc_run");
 _Static_assert(offsetof(stepc_library, abi_version) == 0, "version");
 _Static_assert(offsetof(stepc_library, world_size) == 56, "world_size");
 _Static_assert(offsetof(stepc_library, step) == 248, "step");
-_Static_assert(sizeof(stepc_library) == 392, "stepc_library");
+_Static_assert(sizeof(stepc_library) == 416, "stepc_library");
 _Static_assert(sizeof(stepc_metric_info) == 40, "stepc_metric_info");
 
 int stepc_headers_compile_as_c(void) { return STEPC_ABI_VERSION; }

@@ -29,6 +29,7 @@ from stepc.torch.failures import Failures, expect_no_fork
 from stepc.torch.frozen import adopt_unfrozen, expect_trained, show_states, trained, waits_for_route
 from stepc.torch.group import shown
 from stepc.torch.groups import Hyperparameters, Question, Routing, expect_one_group
+from stepc.torch.inputs import Inputs
 from stepc.torch.manifest import world_manifest
 from stepc.torch.meeting import Meeting, agree, ask_first
 from stepc.torch.metrics import read_metrics
@@ -147,6 +148,7 @@ class Optimizer(Failures, RoutedGroups):
         # The bound states of the model by name, one number each, or those that were loaded before.
         self._model_states: dict[str, torch.Tensor] = {}
         self._hyperparameters: Hyperparameters | None = None
+        self._inputs = Inputs()
         self._failure, self._failed_in, self._process = None, "step", os.getpid()
         # States by name while nothing is bound, for parameters that come back as other tensors.
         self._kept_states: dict[str, dict[str, Any]] = {}
@@ -532,8 +534,9 @@ class Optimizer(Failures, RoutedGroups):
 
     @torch.no_grad()
     def refresh(self) -> None:
-        """Gives the current gradients and hyperparameters to later replays of CUDA graphs that hold a step.
-        Gradients whose memory stays the same, and hyperparameters in tensors, need no refresh."""
+        """Gives the current gradients, inputs and hyperparameters to later replays of CUDA graphs that hold a
+        step. Gradients and inputs whose memory stays the same, and hyperparameters in tensors, need no
+        refresh."""
         self._bound("refresh")
 
     def _bound(self, then: str) -> None:
@@ -556,6 +559,7 @@ class Optimizer(Failures, RoutedGroups):
             except Resharded as changed:
                 self._prepare(str(changed))
                 self._binding.bind_gradients(again=True)
+            self._inputs.bind(self._binding)
             self._hyperparameters.write(self.param_groups, self.model)
             if self._capturable:
                 self._binding.expect_gradients_in_place()
@@ -566,6 +570,22 @@ class Optimizer(Failures, RoutedGroups):
         except BaseException as error:
             self._fail(error)
             raise
+
+    def give(self, parameter: str | torch.Tensor, /, **inputs: torch.Tensor | None) -> None:
+        """Gives inputs of a parameter: ``optimizer.give("layers.0.q.weight", logits=most)``.
+
+        Each is this rank's part, which lies as a state of the input's kind does: a plain tensor, or a DTensor
+        of the same placements. It is read, not copied, by all steps until another is given; replays of CUDA
+        graphs read the other one after ``refresh()``. None takes it back, so that the default of the
+        definition counts. An input is never saved.
+        """
+        name = canonical_name(parameter) if isinstance(parameter, str) else None
+        if isinstance(parameter, torch.Tensor):
+            name = next((each for each, one in self._named() if one is parameter), None)
+        if name not in self.routes:
+            found = repr(parameter) if isinstance(parameter, str) else f"one of {list(parameter.shape)}"
+            raise StepcError(f"give: expected a parameter of this optimizer, found {found}")
+        self._inputs.give(name, inputs)
 
     def forget(self, name: str) -> None:
         """Drops a parameter's states, for example after it was resized. Every rank has to call it."""
