@@ -368,7 +368,7 @@ private:
     else if (found == "?")
       error.withHint("a choice is written 'select(condition, value, otherwise)'");
     else if (found == "%")
-      error.withHint("every k steps is 'step == k * floor(step / k)'");
+      error.withHint(foreignFunctionHint("mod").value_or(""));
     else if (found == "@")
       error.withHint("products of matrices are not supported yet");
   }

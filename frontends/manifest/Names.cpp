@@ -24,28 +24,29 @@ bool matchesParameter(const NamePattern &pattern, llvm::StringRef name) {
   return pattern.matches(name) || pattern.matches(canonicalName(name));
 }
 
+/// Splits "NAME@STEP" into both. Text that does not end with a step of 1 or more is a name with step 0.
+static std::pair<llvm::StringRef, int64_t> splitStep(llvm::StringRef text) {
+  auto [name, digits] = text.rsplit('@');
+  int64_t step = 0;
+  if (!digits.empty() && llvm::all_of(digits, llvm::isDigit) && !digits.getAsInteger(10, step) &&
+      step > 0)
+    return {name, step};
+  return {text, 0};
+}
+
 TensorName parseTensorName(llvm::StringRef name) {
   using Role = TensorName::Role;
   llvm::StringRef rest = name;
   if (rest.consume_front("param:"))
     return {Role::Parameter, rest.str(), 0, ""};
   if (rest.consume_front("grad:")) {
-    auto [parameter, step] = rest.rsplit('@');
-    int64_t number = 0;
-    if (!step.empty() && llvm::all_of(step, llvm::isDigit) && !step.getAsInteger(10, number) &&
-        number > 0)
-      return {Role::Gradient, parameter.str(), number, ""};
-    return {Role::Gradient, rest.str(), 0, ""};
+    auto [parameter, step] = splitStep(rest);
+    return {Role::Gradient, parameter.str(), step, ""};
   }
   if (rest.consume_front("input:")) {
-    int64_t number = 0;
-    auto [before, step] = rest.rsplit('@');
-    bool hasStep = !step.empty() && llvm::all_of(step, llvm::isDigit) &&
-                   !step.getAsInteger(10, number) && number > 0;
-    llvm::StringRef named = hasStep ? before : rest;
+    auto [named, step] = splitStep(rest);
     if (size_t colon = named.rfind(':'); colon != llvm::StringRef::npos)
-      return {Role::Input, named.take_front(colon).str(), hasStep ? number : 0,
-              named.drop_front(colon + 1).str()};
+      return {Role::Input, named.take_front(colon).str(), step, named.drop_front(colon + 1).str()};
     return {Role::Other, name.str(), 0, ""};
   }
   bool isMetric = rest.consume_front("metric:");

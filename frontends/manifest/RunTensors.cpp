@@ -62,7 +62,8 @@ std::optional<std::vector<RunTensors>> collectRunTensors(const SafetensorsFile &
   // The key is the parameter's index and the optimizer step, which is 0 for a gradient of every step.
   std::map<std::pair<size_t, int64_t>, const TensorView *> gradients;
   std::set<std::pair<size_t, std::string>> statesSeen;
-  std::vector<std::pair<const TensorView *, llvm::StringRef>> late; // gradients after the last step
+  std::vector<std::pair<const TensorView *, llvm::StringRef>>
+      late; // given for steps after the last
   int64_t lastStep = 0;
   for (const TensorView &view : file.tensors()) {
     TensorName name = parseTensorName(view.name);
@@ -95,23 +96,19 @@ std::optional<std::vector<RunTensors>> collectRunTensors(const SafetensorsFile &
     }
     size_t index = it->second;
     const Parameter &parameter = manifest.parameters[index];
+    if (name.step > numSteps) {
+      late.emplace_back(&view, parameter.name);
+      lastStep = std::max(lastStep, name.step);
+    }
     bool isFirst = true;
     if (name.role == Role::Parameter) {
       isFirst = !result[index].parameter;
       result[index].parameter = &view;
       check(view, parameter, parameter.dtype, false);
     } else if (name.role == Role::Gradient) {
-      if (name.step > numSteps) {
-        late.emplace_back(&view, parameter.name);
-        lastStep = std::max(lastStep, name.step);
-      }
       isFirst = gradients.try_emplace({index, name.step}, &view).second;
       check(view, parameter, parameter.gradDType, true);
     } else if (name.role == Role::Input) {
-      if (name.step > numSteps) {
-        late.emplace_back(&view, parameter.name);
-        lastStep = std::max(lastStep, name.step);
-      }
       isFirst = result[index].inputs.try_emplace({name.state, name.step}, &view).second;
     } else {
       isFirst = statesSeen.insert({index, name.state}).second;

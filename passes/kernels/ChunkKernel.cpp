@@ -272,7 +272,7 @@ LogicalResult ChunkKernel::readNumbers() {
     op.replaceAllUsesWith(argumentOf(place, op.getType(), op.getLoc()));
     op.erase();
   }
-  // What follows from scalars and literals alone.
+  // The values that depend on scalars and literals alone. The seed of a draw has to be one of them.
   llvm::DenseSet<Value> uniform(body->args_begin() + reads.size(),
                                 body->args_begin() + reads.size() + columns.size());
   for (Operation &op : body->without_terminator()) {

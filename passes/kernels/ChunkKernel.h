@@ -63,10 +63,11 @@ public:
   mlir::func::FuncOp kernel;
   size_t each; // operands per table
   bool overShards;
-  llvm::SmallVector<ChunkOperand> reads,
-      writes; // `reads` ends with numbers of rows, columns and elements
-  bool readsKey =
-      false; // the body's argument behind the scalars is the key of the parameter, an i32
+  /// Ends with the numbers of rows, columns and elements that the body asks for.
+  llvm::SmallVector<ChunkOperand> reads;
+  llvm::SmallVector<ChunkOperand> writes;
+  /// Whether the body has an argument behind the scalars: the key of the parameter, an i64.
+  bool readsKey = false;
   llvm::SmallVector<int64_t> columns; // per uniform argument of the body: its column of the scalars
   mlir::Block *body = nullptr;
   /// Set if the body yields terms: how the kernel reduces those of each row or column of a chunk.
@@ -162,7 +163,7 @@ protected:
   ElementwiseBody body;
 
 private:
-  /// What the body gets for an operand that it reads.
+  /// The value of the body's argument for an operand that it reads: a load, a number or a splat.
   mlir::Value valueOf(const ChunkOperand &operand, mlir::Value row, mlir::Value column,
                       int64_t width, unsigned alignment);
   /// Finds where the operands of the chunk begin, or only those that the kernel reads. Returns the rows and

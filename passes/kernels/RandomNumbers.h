@@ -6,8 +6,9 @@
 
 namespace stepc::kernels {
 
-/// What random::normal computes (runtime/random/Philox.h), as f32. `element` is an i64 or a vector of these,
-/// and the result has its shape. `seed` is an i32, and `key`, the hash of the parameter's name, an i64.
+/// Computes the same numbers as random::normal (runtime/random/Philox.h), as f32. `element` is an i64 or
+/// a vector of i64, and the result has its shape. `seed` is an i32, and `key`, the hash of the parameter's
+/// name, an i64.
 mlir::Value emitNormal(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value element,
                        mlir::Value seed, mlir::Value key, uint32_t call);
 /// The seed from its two halves, scalars of f32.

@@ -298,18 +298,18 @@ int64_t GroundTruth::firstElement(int64_t group, int64_t block) {
   if (first.empty()) {
     auto [blocks, rows, cols] = viewOf(g, ValueKind::Full);
     bool ofRows = g.division.axis == plan::Division::Rows;
-    int64_t end = g.parts.empty() ? rows * cols : 0, part = 0;
-    if (g.parts.empty())
-      first.push_back(0);
-    for (const std::vector<plan::Span> &spans : g.division.parts) {
-      if (g.parts.empty())
-        break;
-      if (std::ranges::binary_search(g.parts, part++))
-        first.push_back(end);
-      for (const plan::Span &span : spans)
-        end += (span.end - span.begin) * (ofRows ? cols : rows);
+    if (g.parts.empty()) {
+      first = {0, rows * cols};
+    } else {
+      int64_t end = 0, part = 0;
+      for (const std::vector<plan::Span> &spans : g.division.parts) {
+        if (std::ranges::binary_search(g.parts, part++))
+          first.push_back(end);
+        for (const plan::Span &span : spans)
+          end += (span.end - span.begin) * (ofRows ? cols : rows);
+      }
+      first.push_back(end);
     }
-    first.push_back(end);
   }
   int64_t parts = int64_t(first.size()) - 1, within = block % perParameter[group];
   return within / parts * first.back() + first[within % parts];

@@ -101,14 +101,11 @@ void TableProof::include(TableProof &other) {
 
 std::vector<Fault> TableProof::prove(const ProgramUse &program, size_t workers,
                                      const RunBeside &runBeside) {
-  if (auto wrong = truth.checkSlabs())
-    for (const TableUse &use : program.uses)
-      if (truth.groupOf(plan.tables[use.table].from.segment) == wrong->first)
-        return {{use.table, -1, wrong->second}};
-  if (auto wrong = truth.checkCounts())
-    for (const TableUse &use : program.uses)
-      if (truth.groupOf(plan.tables[use.table].from.segment) == wrong->first)
-        return {{use.table, -1, wrong->second}};
+  for (auto check : {&GroundTruth::checkSlabs, &GroundTruth::checkCounts})
+    if (auto wrong = (truth.*check)())
+      for (const TableUse &use : program.uses)
+        if (truth.groupOf(plan.tables[use.table].from.segment) == wrong->first)
+          return {{use.table, -1, wrong->second}};
   std::vector<std::unique_ptr<TableProof>> helpers;
   for (size_t i = 1; i < workers; ++i)
     helpers.push_back(std::make_unique<TableProof>(plan, makeExpand));

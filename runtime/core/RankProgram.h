@@ -14,7 +14,8 @@
 
 namespace stepc::runtime {
 
-/// What kernels read of inputs that are not given: as often as the largest shard has elements.
+/// The default of an input, as memory that kernels read when the trainer gives no tensor. It has as many
+/// elements as the largest shard of such an input.
 struct InputDefault {
   double value;
   std::string dtype;

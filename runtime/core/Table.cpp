@@ -145,6 +145,23 @@ int32_t parameterInfo(const Library &own, const stepc_instance *instance, int64_
                .steps_on_device = parameter == lib.plan.model && lib.plan.skipsOnDevice()});
 }
 
+/// Describes a state or an input. `localShape` is null without an instance that has its shard.
+int32_t fillState(const stepc_instance *instance, const char *function, const StateText &text,
+                  const int64_t *localShape, stepc_state_info *info) {
+  return fill(instance, function, info,
+              {.struct_size = 0,
+               .axes = int32_t(text.shape.size()),
+               .name = text.name.c_str(),
+               .dtype = text.dtype.c_str(),
+               .kind = text.kind.c_str(),
+               .placements = text.placements.c_str(),
+               .global_shape = text.shape.data(),
+               .local_shape = localShape,
+               .init = text.init,
+               .master = text.master,
+               .reserved = 0});
+}
+
 int32_t stateInfo(const Library &own, const stepc_instance *instance, int64_t parameter,
                   int32_t state, stepc_state_info *info) {
   const Library &lib = instance ? instance->library : own;
@@ -153,21 +170,12 @@ int32_t stateInfo(const Library &own, const stepc_instance *instance, int64_t pa
   int64_t group = lib.parameter(parameter).group;
   const StateText &text = lib.groups[group].states[state];
   bool member = instance && instance->prepared.groups[group].member;
-  return fill(instance, "state_info", info,
-              {.struct_size = 0,
-               .axes = int32_t(text.shape.size()),
-               .name = text.name.c_str(),
-               .dtype = text.dtype.c_str(),
-               .kind = text.kind.c_str(),
-               .placements = text.placements.c_str(),
-               .global_shape = text.shape.data(),
-               .local_shape = member ? instance->prepared.groups[group]
-                                           .state(state, lib.parameter(parameter).indexInGroup)
-                                           .shape.data()
-                                     : nullptr,
-               .init = text.init,
-               .master = text.master,
-               .reserved = 0});
+  return fillState(instance, "state_info", text,
+                   member ? instance->prepared.groups[group]
+                                .state(state, lib.parameter(parameter).indexInGroup)
+                                .shape.data()
+                          : nullptr,
+                   info);
 }
 
 int64_t metricCount(const Library &lib, int64_t parameter) {
@@ -203,20 +211,9 @@ int32_t inputInfo(const Library &own, const stepc_instance *instance, int64_t pa
   int64_t group = lib.parameter(parameter).group;
   const StateText &text = lib.groups[group].inputs[size_t(input)];
   bool member = instance && instance->prepared.groups[group].member;
-  return fill(
-      instance, "input_info", info,
-      {.struct_size = 0,
-       .axes = int32_t(text.shape.size()),
-       .name = text.name.c_str(),
-       .dtype = text.dtype.c_str(),
-       .kind = text.kind.c_str(),
-       .placements = text.placements.c_str(),
-       .global_shape = text.shape.data(),
-       .local_shape =
-           member ? instance->prepared.groups[group].inputs[size_t(input)].shape.data() : nullptr,
-       .init = text.init,
-       .master = 0,
-       .reserved = 0});
+  return fillState(
+      instance, "input_info", text,
+      member ? instance->prepared.groups[group].inputs[size_t(input)].shape.data() : nullptr, info);
 }
 
 int32_t meshInfo(const Library &lib, int64_t parameter, stepc_mesh_info *info) {

@@ -21,8 +21,9 @@
 namespace stepc::random {
 
 inline constexpr int kRounds = 10;
-/// What the words 0 and 2 of the counter are multiplied by, and what the key grows by in each round.
+/// In each round, words 0 and 2 of the counter are multiplied by the factors.
 inline constexpr std::array<uint32_t, 2> kFactors = {0xD2511F53, 0xCD9E8D57};
+/// After each round, these are added to the two words of the key.
 inline constexpr std::array<uint32_t, 2> kGrowth = {0x9E3779B9, 0xBB67AE85};
 
 inline std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter,
@@ -36,8 +37,8 @@ inline std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter,
   return counter;
 }
 
-/// What a parameter's name adds to its key: the hash of all of its 64 bits, so that no two parameters of a
-/// model draw the same numbers.
+/// The hash of a parameter's name. All of its 64 bits enter the key (keyFor), so that two parameters of a
+/// model do not draw the same numbers.
 inline uint64_t keyOf(std::string_view name) {
   plan::Fnv1a hash;
   hash.bytes(name);

@@ -28,7 +28,8 @@ class Inputs:
         # Parameters of the binding that have inputs, and their records on this rank.
         self._declared: list[tuple[Parameter, Record | None]] = []
         self._bound: dict[tuple[int, int], tuple[int, int]] = {}
-        # What is bound keeps its memory until something else is bound: replays of CUDA graphs read it.
+        # The tensors that are bound now. A replay of a CUDA graph reads their memory, so they are kept here
+        # until others are bound.
         self._kept: list[torch.Tensor] = []
 
     def give(self, parameter: str, tensors: dict[str, torch.Tensor | None]) -> None:
