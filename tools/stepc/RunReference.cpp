@@ -136,15 +136,14 @@ private:
           continue;
         std::string name = state.getName().str();
         std::vector<double> &data = each.tensors.states[i].data;
-        llvm::APFloat rounded = state.getInit().getValue();
-        bool losesInfo;
-        rounded.convert(cast<mlir::FloatType>(state.getType()).getFloatSemantics(),
-                        llvm::APFloat::rmNearestTiesToEven, &losesInfo);
-        double init = rounded.convertToDouble();
+        llvm::APFloat init = state.getInit().getValue();
         if (const manifest::TensorView *view = run.tensors[each.index].input(name, k + 1)) {
           data = toDoubles(*view);
-        } else if (!std::isnan(init)) {
-          data.assign(data.size(), init);
+        } else if (!init.isNaN()) {
+          bool losesInfo;
+          init.convert(cast<mlir::FloatType>(state.getType()).getFloatSemantics(),
+                       llvm::APFloat::rmNearestTiesToEven, &losesInfo);
+          data.assign(data.size(), init.convertToDouble());
         } else {
           if (!each.steps)
             continue;
