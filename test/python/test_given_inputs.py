@@ -5,7 +5,8 @@ import torch
 from ranks import run_ranks
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
+from torch.distributed.tensor.placement_types import _StridedShard
 
 from stepc.errors import StepcError
 from stepc.torch import Optimizer
@@ -93,9 +94,59 @@ def _sharded(rank):
     optimizer.give(weight, more=distribute_tensor(more.clone(), mesh, [Shard(0)]))
     optimizer.step()
     assert torch.equal(weight.full_tensor(), expected(wanted, grad, most, more))
-    with pytest.raises(StepcError, match=r"expected a DTensor with placements \[S\(0\)\] on .*, found placements \[R\] on"):
-        optimizer.give(weight, more=distribute_tensor(more.clone(), mesh, [Replicate()]))
+    # A whole one is cut, and pending ones are added or compared.
+    wanted = expected(wanted, grad, most, more)
+    for contributions, placement, total in [
+        ([more, more], Replicate(), more),
+        ([more, 1 - more], Partial("max"), torch.maximum(more, 1 - more)),
+        ([more, 1 - more], Partial("sum"), (more.float() + (1 - more).float()).bfloat16()),
+    ]:
+        given = DTensor.from_local(contributions[rank], mesh, [placement], run_check=False)
+        optimizer.give(weight, more=given, most=DTensor.from_local(most / (3 - rank), mesh, [Partial("max")], run_check=False))
         optimizer.step()
+        wanted = expected(wanted, grad, most / 2, total)
+        assert torch.equal(weight.full_tensor(), wanted)
+    for wrong, message in [
+        (distribute_tensor(more.clone(), mesh, [Shard(1)]), r"expected a DTensor with placements \[S\(0\)\], or R, .* found \[S\(1\)\]"),
+        (DTensor.from_local(more, mesh, [Partial("avg")], run_check=False), r"or R, P\(sum\) or P\(max\) in the place of some, found \[P\(avg\)\]"),
+        (distribute_tensor(torch.ones(6).bfloat16(), mesh, [Replicate()]), r"expected a DTensor of shape \[6, 4\], found \[6\]"),
+    ]:  # fmt: skip
+        optimizer.give(weight, more=wrong)
+        with pytest.raises(StepcError, match=message):
+            optimizer.step()
+        optimizer.recover()
+
+
+def _on_two_axes(rank):
+    """Rows of heads over tensor parallelism, then over data parallelism, whose ranks have tokens of their own."""
+    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
+    spec = """
+optimizer Clipped(lr) {
+  input most : f32[rows] = 1
+  param = param - lr * most * grad
+}
+route { Clipped(lr = 0.25) for rest }
+"""
+    torch.manual_seed(2)
+    ways = [[Shard(0), Shard(0)], [Replicate(), Shard(0)], [Shard(1), Shard(0)]]
+    for rows in (8, 7, 2):  # of 2, some ranks have no rows
+        whole, grad, most = torch.randn(rows, 4), torch.randn(rows, 4), torch.randn(2, rows)
+        for placements in ways + [[_StridedShard(0, split_factor=2), Shard(0)]] * (rows == 8):
+            weight = nn.Parameter(distribute_tensor(whole, mesh, placements))
+            weight.grad = distribute_tensor(grad, mesh, placements)
+            optimizer = Optimizer([("weight", weight)], spec)
+            for given, total in [
+                (DTensor.from_local(most[rank // 2].clone(), mesh, [Partial("max"), Replicate()], run_check=False), most.amax(0)),
+                (DTensor.from_local(most[rank // 2].clone(), mesh, [Partial("sum"), Replicate()], run_check=False), most.sum(0)),
+            ]:
+                optimizer.give(weight, most=given)
+                before = weight.full_tensor().clone()
+                optimizer.step()
+                assert torch.equal(weight.full_tensor(), before - 0.25 * total[:, None] * grad)
+
+
+def test_inputs_of_two_axes_come_home():
+    run_ranks(_on_two_axes, 4)
 
 
 def test_inputs_of_sharded_parameters_lie_as_states_do():

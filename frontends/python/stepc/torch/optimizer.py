@@ -574,10 +574,12 @@ class Optimizer(Failures, RoutedGroups):
     def give(self, parameter: str | torch.Tensor, /, **inputs: torch.Tensor | None) -> None:
         """Gives inputs of a parameter: ``optimizer.give("layers.0.q.weight", logits=most)``.
 
-        Each is this rank's part, which lies as a state of the input's kind does: a plain tensor, or a DTensor
-        of the same placements. It is read, not copied, by all steps until another is given; replays of CUDA
-        graphs read the other one after ``refresh()``. None takes it back, so that the default of the
-        definition counts. An input is never saved.
+        Each is this rank's part, which lies as a state of the input's kind does: a plain tensor or a
+        DTensor. A DTensor may be whole, ``Partial("sum")`` or ``Partial("max")`` along some mesh axes. Then
+        every rank has to give it, and the next step exchanges its numbers, once. All other tensors are read,
+        not copied, by all steps until another is given; replays of CUDA graphs read the other one after
+        ``refresh()``. None takes it back, so that the default of the definition counts. An input is never
+        saved.
         """
         name = canonical_name(parameter) if isinstance(parameter, str) else None
         if isinstance(parameter, torch.Tensor):

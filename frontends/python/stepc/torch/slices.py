@@ -50,13 +50,19 @@ def cut(
         present = held(shape, sizes, _texts(whole.placements), place, piece.shape, moved)
     else:
         piece, present = whole, [[(0, size)] for size in shape]
+    piece = taken(piece, present, wanted)
+    if piece.shape != local.shape:
+        raise ValueError(f"expected a shard of {list(local.shape)}, found {list(piece.shape)}")
+    return piece
+
+
+def taken(piece: torch.Tensor, present: Sequence[_Runs], wanted: Sequence[_Runs]) -> torch.Tensor:
+    """The indices ``wanted`` of a piece that holds the indices ``present``, by dimension (`held`)."""
     for dim, (runs, own) in enumerate(zip(wanted, present, strict=True)):
         if runs == own:
             continue
         parts = [piece.narrow(dim, *place) for place in _positions(runs, own)]
-        piece = parts[0] if len(parts) == 1 else torch.cat(parts, dim)
-    if piece.shape != local.shape:
-        raise ValueError(f"expected a shard of {list(local.shape)}, found {list(piece.shape)}")
+        piece = parts[0] if len(parts) == 1 else torch.cat(parts or [piece.narrow(dim, 0, 0)], dim)
     return piece
 
 
