@@ -77,7 +77,8 @@ LogicalResult PlaceAttr::verify(function_ref<InFlightDiagnostic()> emitError, Fl
                           "are kept and gathered in blocks, found "
                        << wordOf(contents, kind) << " in " << plan::name(from) << " and "
                        << plan::name(to);
-  if (!kind.isStored() && !isSummed && (moves || from != Distribution::Blocks))
+  if (!kind.isStored() && !isSummed &&
+      (moves || (from != Distribution::Blocks && from != Distribution::StateBlocks)))
     return emitError() << "expected " << plan::name(kind)
                        << " values in parts, ranges or blocks, found some in " << plan::name(from);
   bool isLineMove = from == Distribution::LineParts

@@ -30,17 +30,22 @@ struct MatrixValue {
 struct MatrixExtents {
   /// The extents of the group's blocks. In a group with slabs, `rows` and `cols` are those of a slab.
   MatrixExtents(const plan::Group &group);
-  MatrixExtents(int64_t rows, int64_t cols)
+  MatrixExtents(int64_t rows, int64_t cols, std::vector<int64_t> sizes = {})
       : rows(rows), cols(cols), small(std::min(rows, cols)), large(std::max(rows, cols)),
-        isTall(rows > cols) {}
+        isTall(rows > cols), sizes(std::move(sizes)) {}
+  /// The extents of the group's blocks, which are whole.
+  static MatrixExtents whole(const plan::Group &group) {
+    return {group.rows(), group.cols(), group.sizes};
+  }
 
   int64_t rows, cols;
   int64_t small, large; ///< the extents of the whole block, by size
   bool isTall; ///< whether the whole block has more rows than columns, or its slabs cut rows
-  bool areSlabs = false; ///< whether rows and cols are a slab's
+  bool areSlabs = false;      ///< whether rows and cols are a slab's
+  std::vector<int64_t> sizes; ///< of the rule (plan::Group::sizes)
 
   std::pair<int64_t, int64_t> of(plan::ValueKind kind) const {
-    return kind.extents(rows, cols, small);
+    return kind.extents(rows, cols, small, sizes);
   }
 };
 

@@ -16,6 +16,7 @@ MatrixExtents::MatrixExtents(const plan::Group &group)
     : MatrixExtents(plan::view(group, ValueKind::Full).rows,
                     plan::view(group, ValueKind::Full).cols) {
   areSlabs = !group.slabs.factors.empty();
+  sizes = group.sizes;
   if (!areSlabs)
     return;
   plan::View slab = plan::computedView(group, ValueKind::Full);
@@ -102,6 +103,54 @@ MatrixValue MatmulOp::expand(MatrixBuilder &builder, ArrayRef<MatrixValue> opera
   product.kind = kind;
   product.element = getResult().getType().getElementType();
   return builder.product(product);
+}
+
+void TransposeOp::build(OpBuilder &builder, OperationState &state, Value source) {
+  auto type = cast<RankedTensorType>(source.getType());
+  ValueKind kind = transposedIf(true, kindOf(type).value_or(ValueKind::Full));
+  build(builder, state, tensorType(kind, type.getElementType()), source);
+}
+
+LogicalResult TransposeOp::verify() {
+  auto from = cast<RankedTensorType>(getSource().getType());
+  auto to = cast<RankedTensorType>(getType());
+  SmallVector<int64_t> wanted = extentsOf(from);
+  if (wanted.size() >= 2)
+    std::swap(wanted[wanted.size() - 1], wanted[wanted.size() - 2]);
+  if (from.getElementType() == to.getElementType() && wanted == extentsOf(to))
+    return success();
+  return emitOpError(
+             "expected a result of the source's type and extents in the other order, found ")
+         << to << " of " << from;
+}
+
+MatrixValue TransposeOp::expand(MatrixBuilder &builder, ArrayRef<MatrixValue> operands,
+                                ValueKind kind) {
+  return builder.apply(BlockTransposeAttr::get(getContext()), operands, kind,
+                       getType().getElementType());
+}
+
+std::string BlockTransposeAttr::describe() const { return "transpose"; }
+
+LogicalResult BlockTransposeAttr::verifyBlocks(llvm::function_ref<InFlightDiagnostic()> emitError,
+                                               ArrayRef<RankedTensorType> sources,
+                                               RankedTensorType out) const {
+  if (sources.size() != 1)
+    return emitError() << "expected one source of a transpose, found " << sources.size();
+  ArrayRef<int64_t> from = sources[0].getShape(), to = out.getShape();
+  if (sources[0].getElementType() != out.getElementType() || from[0] != to[1] || from[1] != to[0])
+    return emitError() << "expected an out of the source's type, transposed, found " << out
+                       << " of " << sources[0];
+  return success();
+}
+
+/// It computes nothing. An element that moves counts as one operation, so that the time is not 0.
+int64_t BlockTransposeAttr::flops(ArrayRef<RankedTensorType>, RankedTensorType out) const {
+  return saturatingMul(out.getDimSize(0), out.getDimSize(1));
+}
+
+int64_t BlockTransposeAttr::scratchBound(ArrayRef<RankedTensorType>, RankedTensorType) const {
+  return 0;
 }
 
 SmallVector<std::array<double, 3>> OrthogonalizeOp::getSteps() {

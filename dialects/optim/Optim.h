@@ -193,9 +193,10 @@ std::optional<Space> spaceOf(mlir::Operation *op);
 inline constexpr llvm::StringLiteral kCutAttr = "optim.cut";
 
 /// Whether an operation of a rule has a space. Matrix operations have one, and elementwise operations with a
-/// full result. Splats, conditions, broadcasts, widenings and what is computed from values per row, column or
-/// block alone are computed wherever they are used: every rank knows the scalars, conditions are never sent,
-/// and the narrow value travels instead of the wide one.
+/// full result, or with one of other sizes than the parameter's: such a value is in matrix space alone.
+/// Splats, conditions, broadcasts, widenings and what is computed from values per row, column or block alone
+/// are computed wherever they are used: every rank knows the scalars, conditions are never sent, and the
+/// narrow value travels instead of the wide one.
 bool hasSpace(mlir::Operation *op);
 /// Whether an operation on elements asks where its element stands: in its block, or among all of its
 /// parameter.

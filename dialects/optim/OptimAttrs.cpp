@@ -146,14 +146,17 @@ LogicalResult KindAttr::verify(function_ref<InFlightDiagnostic()> emitError, Val
 LogicalResult StateAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringAttr, Type type,
                                 ValueKind kind, FloatAttr, bool master, plan::Initial start,
                                 bool metric, bool input) {
-  if (!kind.isStored())
-    return emitError() << "expected a state of full, rows, cols or one, found " << plan::name(kind);
   if (metric && (kind != ValueKind::One || !type.isF32() || master))
     return emitError() << "expected a metric that is an f32 of kind one and no master, found "
                        << (master ? "a master of " : "") << type << " of " << plan::name(kind);
-  if (start != plan::Initial::Number && (kind != ValueKind::Full || master))
+  bool isMatrix = kind.rows != 1 && kind.cols != 1;
+  bool fits = start == plan::Initial::Param ? kind == ValueKind::Full : isMatrix;
+  if (start != plan::Initial::Number && (!fits || master))
     return emitError() << "expected a full state to start at " << plan::name(start) << ", found "
                        << (master ? "a master" : plan::name(kind));
+  if (input && !kind.isStored())
+    return emitError() << "expected an input of full, rows, cols or one, found "
+                       << plan::name(kind);
   if (input && (master || metric || start != plan::Initial::Number))
     return emitError() << "expected an input that starts at a number, found "
                        << (master   ? "a master"

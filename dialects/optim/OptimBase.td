@@ -24,8 +24,10 @@ def Optim_Dialect : Dialect {
     | rows | `tensor<?x1xT>` | one value per row |
     | cols | `tensor<1x?xT>` | one value per column |
     | one | `tensor<1x1xT>` | one value per block |
-    | any other | `tensor<?x8xT, #optim.kind<[cols, 8]>>` | results of `optim.matmul`; no states |
+    | any other | `tensor<?x8xT, #optim.kind<[cols, 8]>>` | values of matrix space alone |
 
+    An extent of other kinds is `rows`, `cols`, `smaller` (the smaller of the two), a number, or a size of the
+    rule (`size0` is that of `optim.size 0`).
     `T` is f32, except for operands of `optim.orthogonalize` and `optim.matmul`, and explicit casts;
     conditions are `i1`. `optim.splat` makes a tensor of a scalar and rounds the scalar once to f32. In the
     matrix space of level 3, these operations also work on tensors with a batch axis of blocks in front.

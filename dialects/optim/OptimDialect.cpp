@@ -134,8 +134,7 @@ std::optional<ValueKind> optim::kindOf(Type type) {
 }
 
 RankedTensorType optim::tensorType(ValueKind kind, Type element) {
-  auto [rows, cols] =
-      kind.extents(ShapedType::kDynamic, ShapedType::kDynamic, ShapedType::kDynamic);
+  auto extent = [](int64_t of) { return of < 0 ? ShapedType::kDynamic : of; };
   auto encoding = kind.isStored() ? KindAttr() : KindAttr::get(element.getContext(), kind);
-  return RankedTensorType::get({rows, cols}, element, encoding);
+  return RankedTensorType::get({extent(kind.rows), extent(kind.cols)}, element, encoding);
 }

@@ -94,7 +94,8 @@ LogicalResult GroupOp::verifySymbolUses(SymbolTableCollection &symbols) {
         p.getPlacements() != first.getPlacements() ||
         p.getGradientPlacements() != first.getGradientPlacements() ||
         p.getStatePlacements() != first.getStatePlacements() ||
-        p.getBlocks() != first.getBlocks() || p.getSpecified() != first.getSpecified()) {
+        p.getBlocks() != first.getBlocks() || p.getSpecified() != first.getSpecified() ||
+        p.getSizes() != first.getSizes()) {
       auto diag =
           emitOpError(
               "expected parameters of equal shape, types, mesh, placements and blocks, found ")
@@ -103,6 +104,11 @@ LogicalResult GroupOp::verifySymbolUses(SymbolTableCollection &symbols) {
       return diag;
     }
   }
+  if (size_t wanted = llvm::range_size(rule.getBody().getOps<SizeOp>()),
+      found = first.getSizes().value_or(ArrayRef<int64_t>()).size();
+      wanted != found)
+    return emitOpError("expected ") << wanted << " sizes of the parameters, as rule "
+                                    << getRuleAttr() << " has, found " << found;
   if (failed(verifyParts(first)))
     return failure();
   if (!getParts() && first.getBlocks() && rule.seesBlocks())
@@ -125,6 +131,9 @@ LogicalResult GroupOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return emitOpError("expected hops by which whole and undivided blocks come together, because "
                        "states of rule ")
            << getRuleAttr() << " stay with blocks, found " << (getParts() ? "parts" : "none");
+  if (getSlabs() && rule.hasStatesOfOtherSizes())
+    return emitOpError("expected no slabs, because states of rule ")
+           << getRuleAttr() << " have sizes other than the parameter's";
   int64_t blocks = getBlocksPerParameter() * int64_t(getParameters().size());
   if (getHops() && failed(verifyHops(first, blocks)))
     return failure();

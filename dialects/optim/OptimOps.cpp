@@ -48,8 +48,10 @@ bool optim::hasSpace(Operation *op) {
   auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
   if (!type || type.getElementType().isInteger(1))
     return false;
+  bool isElementwise = !isa<BroadcastOp, PositionOp, arith::ExtFOp>(op);
+  ValueKind kind = *kindOf(type);
   return isa<MatrixOpInterface>(op) ||
-         (kindOf(type) == ValueKind::Full && !isa<BroadcastOp, arith::ExtFOp>(op));
+         (isElementwise && (kind == ValueKind::Full || !kind.isStored()));
 }
 
 std::optional<Space> optim::spaceOf(Operation *op) {
@@ -114,11 +116,14 @@ LogicalResult BroadcastOp::verify() {
 
 LogicalResult PositionOp::verify() {
   auto tensor = dyn_cast<RankedTensorType>(getType());
-  ValueKind wanted = getAxis() == plan::Division::Rows ? ValueKind::Rows : ValueKind::Cols;
-  if (!tensor || (tensor.getRank() == 2 && kindOf(tensor) == wanted))
+  bool ofRows = getAxis() == plan::Division::Rows;
+  if (!tensor)
+    return success();
+  if (std::optional<ValueKind> kind = kindOf(tensor);
+      tensor.getRank() == 2 && kind && (ofRows ? kind->cols : kind->rows) == 1)
     return success();
   return emitOpError("expected one value per ")
-         << (wanted == ValueKind::Rows ? "row" : "column") << ", found " << tensor;
+         << (ofRows ? "row" : "column") << ", found " << tensor;
 }
 
 bool optim::dependsOnPlace(Operation *op) { return isa<PositionOp, NormalOp>(op); }
@@ -133,8 +138,12 @@ LogicalResult NormalOp::verify() {
   if (int64_t call = int64_t(getCall()); call < 0 || call > kMost)
     return emitOpError("expected a call from 0 to ") << kMost << ", found " << call;
   auto tensor = dyn_cast<RankedTensorType>(getType());
-  if (tensor && (tensor.getRank() != 2 || kindOf(tensor) != ValueKind::Full))
-    return emitOpError("expected a value for each element of a block, found ") << tensor;
+  std::optional<ValueKind> kind = tensor ? kindOf(tensor) : std::nullopt;
+  if (tensor && (tensor.getRank() != 2 || (kind != ValueKind::Full && kind->isStored())))
+    return emitOpError(
+               "expected a value for each element of a block, or of a matrix of other sizes, "
+               "found ")
+           << tensor;
   for (Type type : {getHigh().getType(), getCondition().getType()}) {
     auto one = dyn_cast<RankedTensorType>(type);
     if (bool(one) != bool(tensor) || (one && kindOf(one) != ValueKind::One))

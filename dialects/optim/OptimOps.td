@@ -134,6 +134,8 @@ def Optim_RuleOp : Optim_Op<"rule", [Symbol, IsolatedFromAbove, HasParent<"::mli
     std::optional<unsigned> findState(::mlir::Value value);
     /// Whether state number `i` stays with blocks.
     bool isBlockState(unsigned i);
+    /// Whether some states have other sizes than a parameter's: they stay with blocks.
+    bool hasStatesOfOtherSizes();
     /// The number of the block state whose old value this is, if it is one.
     std::optional<unsigned> findBlockState(::mlir::Value value);
   }];
@@ -207,7 +209,7 @@ def Optim_RouteOp : Optim_Op<"route", [HasParent<"::mlir::ModuleOp">, IsolatedFr
 def Optim_ParameterOp : Optim_Op<"parameter", [HasParent<"::mlir::ModuleOp">]> {
   let summary = "a parameter of the model: shape, types and where it lives";
   let description = [{
-    `route` is set by `optim-route-parameters`.
+    `route` is set by `optim-route-parameters`, and so are `sizes`, the values of the rule's `optim.size`.
 
     ```mlir
     optim.parameter @"layers.0.weight" shape [64, 32] batch 0 type bf16 gradient f32
@@ -247,13 +249,14 @@ def Optim_ParameterOp : Optim_Op<"parameter", [HasParent<"::mlir::ModuleOp">]> {
                        OptionalAttr<Optim_PlacementArray>:$state_placements,
                        OptionalAttr<Optim_Blocks>:$blocks, UnitAttr:$specified,
                        OptionalAttr<Optim_Blocks>:$overridden, StrArrayAttr:$aliases,
-                       OptionalAttr<FlatSymbolRefAttr>:$route);
+                       OptionalAttr<FlatSymbolRefAttr>:$route,
+                       OptionalAttr<DenseI64ArrayAttr>:$sizes);
   let assemblyFormat = [{
     $label `shape` $shape `batch` $batch (`flatten` $flatten^)? (`specified` $flatten_specified^)?
     (`over` $flatten_overridden^)? `type` $type `gradient` $gradient `mesh` $mesh
     `placements` $placements (`gradient_placements` $gradient_placements^)?
     (`state_placements` $state_placements^)? (`blocks` $blocks^)? (`specified` $specified^)?
-    (`over` $overridden^)? `aliases` $aliases (`route` $route^)? attr-dict
+    (`over` $overridden^)? `aliases` $aliases (`route` $route^)? (`sizes` $sizes^)? attr-dict
   }];
   let extraClassDeclaration = [{
     // The name is not in the attribute sym_name, which would make the operation a symbol of MLIR.

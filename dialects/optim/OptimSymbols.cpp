@@ -140,7 +140,13 @@ LogicalResult RuleOp::verify() {
 
 bool RuleOp::isBlockState(unsigned i) {
   ArrayAttr names = getBlockStatesAttr();
-  return names && llvm::is_contained(names, getState(i).getName());
+  return !getState(i).getKind().isStored() ||
+         (names && llvm::is_contained(names, getState(i).getName()));
+}
+
+bool RuleOp::hasStatesOfOtherSizes() {
+  return llvm::any_of(getStates().getAsRange<StateAttr>(),
+                      [](StateAttr state) { return !state.getKind().isStored(); });
 }
 
 std::optional<unsigned> RuleOp::findState(Value value) {
@@ -228,9 +234,26 @@ LogicalResult RuleOp::verifyRegions() {
     if (getState(i).getInput() && block.getTerminator()->getOperand(i + 1) != getStateArgument(i))
       return emitOpError("expected input ")
              << getState(i).getName() << " to be yielded as it is, found another value";
-  for (Operation &op : block.without_terminator())
+  int64_t sizes = 0;
+  for (auto size : block.getOps<SizeOp>())
+    if (int64_t(size.getNumber()) != sizes++ || sizes > ValueKind::kMostSizes)
+      return size.emitOpError("expected sizes numbered in order from 0, at most ")
+             << ValueKind::kMostSizes << ", found number " << size.getNumber();
+  auto isKnown = [&](Type type) {
+    ValueKind kind = kindOf(type).value_or(ValueKind::One);
+    return std::min(kind.rows, kind.cols) > ValueKind::ofSize(sizes);
+  };
+  for (Type type : expected)
+    if (!isKnown(type))
+      return emitOpError("expected states of the rule's ") << sizes << " sizes, found " << type;
+  for (Operation &op : block.without_terminator()) {
     if (failed(verifyInRule(&op)))
       return failure();
+    for (Type type : op.getResultTypes())
+      if (!isKnown(type))
+        return op.emitOpError("expected values of the rule's ")
+               << sizes << " sizes, found " << type;
+  }
   return success();
 }
 
@@ -468,5 +491,7 @@ plan::Group ParameterOp::toPlan() {
   if (auto blocks = getBlocks())
     group.division = blocks->toPlan();
   group.specified = getSpecified();
+  if (auto sizes = getSizes())
+    group.sizes = sizes->vec();
   return group;
 }

@@ -43,7 +43,8 @@ def Optim_PositionOp : Optim_Op<"position", [Pure]> {
     ```
     Rounded to f32: numbers above 2^24 may be a neighbour. In the region of a comm.stage, and in kernels over
     chunks, the result is a scalar: the row or column of the element that the region computes. The block is
-    the whole one, wherever its elements lie.
+    the whole one, wherever its elements lie. A value of another shape than the block has rows and columns of
+    its own.
     Constraints: a tensor has one value per row for rows, and one per column for columns.
   }];
   let arguments = (ins Optim_BlockAxis:$axis);
@@ -78,6 +79,22 @@ def Optim_NormalOp : Optim_Op<"normal", [Pure, AllTypesMatch<["high", "low"]>, A
   let builders = [OpBuilder<(ins "::mlir::Type":$result, "::mlir::Value":$high, "::mlir::Value":$low,
                                  "::mlir::Value":$condition, "int64_t":$call)>];
   let hasVerifier = 1;
+}
+
+def Optim_SizeOp : Optim_Op<"size"> {
+  let summary = "a scalar that is a size of values of the rule";
+  let description = [{
+    ```mlir
+    %x = optim.matmul %m, %q : tensor<?x?xf32>, tensor<?x?xf32, #optim.kind<[cols, size0]>>
+        -> tensor<?x?xf32, #optim.kind<[rows, size0]>>
+    optim.size 0 "r" = %r
+    ```
+    Values whose kind names `size0` have %r rows (columns). It follows from rows, cols, numel and literals
+    alone, so it is known for each parameter (`sizes` of `optim.parameter`): a whole number from 1 to 2^20.
+    Constraints: in a rule, numbered in order from 0, at most 8.
+  }];
+  let arguments = (ins I64Attr:$number, StrAttr:$name, F64:$value);
+  let assemblyFormat = "$number $name `=` $value attr-dict";
 }
 
 def Optim_LerpOp : Optim_Op<"lerp", [Pure, AllTypesMatch<["from", "to", "weight", "result"]>]> {
@@ -167,6 +184,34 @@ def Optim_MatmulOp : Optim_Op<"matmul", [Pure, DeclareOpInterfaceMethods<Optim_M
     $lhs `,` $rhs attr-dict `:` type($lhs) `,` type($rhs) `->` type($result)
   }];
   let hasVerifier = 1;
+}
+
+def Optim_TransposeOp : Optim_Op<"transpose", [Pure, DeclareOpInterfaceMethods<Optim_MatrixOpInterface>]> {
+  let summary = "the transpose of a matrix of a block";
+  let description = [{
+    Elements keep their bits. A factor of a product needs none: `optim.matmul` reads it transposed.
+
+    ```mlir
+    %t = optim.transpose %x : tensor<?x?xf32> -> tensor<?x?xf32, #optim.kind<[cols, rows]>>
+    ```
+    Constraints: equal element types; the result has the source's extents in the other order.
+  }];
+  let arguments = (ins FloatTensor:$source);
+  let results = (outs FloatTensor:$result);
+  let assemblyFormat = "$source attr-dict `:` type($source) `->` type($result)";
+  let builders = [OpBuilder<(ins "::mlir::Value":$source)>];
+  let hasVerifier = 1;
+}
+
+def Optim_BlockTranspose : Optim_Attr<"BlockTranspose", "block_transpose",
+                                      [DeclareAttrInterfaceMethods<Optim_BlockFunctionInterface>]> {
+  let summary = "`optim.transpose` of a block, as a function of blocks with kernels of its own";
+  let description = [{
+    ```mlir
+    #optim.block_transpose
+    ```
+    Constraints: one source; an out of the same type, with the source's extents in the other order.
+  }];
 }
 
 def Optim_OrthogonalizeOp : Optim_Op<"orthogonalize",

@@ -182,7 +182,7 @@ private:
           parameter.blocks.parts.empty() ? optim::BlocksAttr()
                                          : optim::BlocksAttr::get(&context, parameter.blocks),
           /*specified=*/UnitAttr(), /*overridden=*/optim::BlocksAttr(),
-          builder.getStrArrayAttr(aliases), FlatSymbolRefAttr());
+          builder.getStrArrayAttr(aliases), FlatSymbolRefAttr(), /*sizes=*/DenseI64ArrayAttr());
     }
   }
 

@@ -37,37 +37,46 @@ std::optional<ElementType> stepc::lang::parseElementType(StringRef name) {
   return std::nullopt;
 }
 
-StringRef stepc::lang::describe(Shape shape) {
-  switch (shape) {
-  case Shape::Scalar:
-    return "a scalar";
-  case Shape::One:
-    return "one value of the whole parameter";
-  case Shape::Rows:
-    return "one value per row";
-  case Shape::Cols:
-    return "one value per column";
-  case Shape::Full:
-    return "a tensor shaped like the parameter";
-  }
-  return "";
+std::string stepc::lang::spell(Size size) {
+  return size.of == Size::Of::Rows   ? "rows"
+         : size.of == Size::Of::Cols ? "cols"
+         : size.of == Size::Of::Let  ? size.name.str()
+                                     : std::to_string(size.number);
 }
 
-StringRef stepc::lang::describe(Type type) {
+std::string stepc::lang::describe(Shape shape) {
+  if (!shape.isTensor)
+    return "a scalar";
+  if (shape == Shape::One)
+    return "one value of the whole parameter";
+  if (shape == Shape::Rows)
+    return "one value per row";
+  if (shape == Shape::Cols)
+    return "one value per column";
+  if (shape == Shape::Full)
+    return "a tensor shaped like the parameter";
+  return "a matrix of " + spell(shape.rows) + " × " + spell(shape.cols);
+}
+
+std::string stepc::lang::describe(Type type) {
   return type.isCondition() ? "a condition" : describe(type.shape);
 }
 
-Shape stepc::lang::broadcast(Shape a, Shape b) {
-  if (a > b)
-    std::swap(a, b);
-  // In the order of the enumeration each shape broadcasts to the later ones,
-  // but rows and columns only meet in a full tensor.
-  return a == Shape::Rows && b == Shape::Cols ? Shape::Full : b;
+std::optional<Shape> stepc::lang::broadcast(Shape a, Shape b) {
+  auto join = [](Size one, Size other) -> std::optional<Size> {
+    if (one == Size::One || one == other)
+      return other;
+    return other == Size::One ? std::optional(one) : std::nullopt;
+  };
+  std::optional<Size> rows = join(a.rows, b.rows), cols = join(a.cols, b.cols);
+  if (!rows || !cols)
+    return std::nullopt;
+  return Shape{a.isTensor || b.isTensor, *rows, *cols};
 }
 
 StringRef stepc::lang::spell(BinaryOp op) {
-  static constexpr StringRef spellings[] = {
-      "+", "-", "*", "/", "^", "<", "<=", ">", ">=", "==", "!=", "and", "or"};
+  static constexpr StringRef spellings[] = {"+",  "-", "*",  "/",  "@",  "^",   "<",
+                                            "<=", ">", ">=", "==", "!=", "and", "or"};
   return spellings[size_t(op)];
 }
 
@@ -153,7 +162,8 @@ public:
     }
     for (const StateDeclaration &state : body.states) {
       os << (state.isInput ? "  (input " : "  (state ") << state.name.text << " "
-         << spell(state.element) << " " << unsigned(state.shape);
+         << spell(state.element) << " [" << spell(state.shape.rows) << ", "
+         << spell(state.shape.cols) << "]";
       optional(state.initial);
       os << ")\n";
     }

@@ -63,12 +63,13 @@ struct StateDeclaration {
   Name name;
   bool isInput = false;
   ElementType element = ElementType::Invalid; ///< Invalid after a syntax error.
-  Shape shape = Shape::Full;                  ///< Never Scalar.
+  Shape shape = Shape::Full;                  ///< Never a scalar.
   std::optional<Constant>
       initial; ///< Where absent, a state starts at zero, and an input must be given.
   /// analysis: what the first step takes for its old value, unless it is a number.
   plan::Initial start = plan::Initial::Number;
   SourceRange range;
+  SourceRange sizes;       ///< The brackets with its sizes; empty without.
   bool isAssigned = false; ///< analysis
   bool isRead = false;     ///< analysis: read by any statement, also by the one that assigns it
   uint32_t depth = 0;      ///< analysis: Expr::depth of the value that was assigned last
@@ -186,6 +187,7 @@ enum class BinaryOp : uint8_t {
   Subtract,
   Multiply,
   Divide,
+  Product, ///< of two matrices
   Power,
   Less,
   LessEqual,
@@ -262,6 +264,10 @@ enum class Function : uint8_t {
   Norm,
   MaxOf,
   Orthogonalize,
+  Transpose,
+  Identity,
+  RowsOf,
+  ColsOf,
 };
 
 /// The options of a call of `orthogonalize` after analysis.
@@ -288,10 +294,7 @@ struct CallExpr : Expr {
   std::vector<ExprPtr> arguments; ///< Positional ones.
   std::vector<Option> options;    ///< `name = value`.
 
-  std::optional<Function> function; ///< analysis
-  /// analysis: the shape of a reduction's result. It is One without `over`, Rows
-  /// with `over = columns`, Cols with `over = rows`.
-  Shape reducesTo = Shape::One;
+  std::optional<Function> function;                   ///< analysis
   ElementType castTo = ElementType::Invalid;          ///< analysis, for `cast`
   std::optional<Orthogonalization> orthogonalization; ///< analysis
 
@@ -320,6 +323,7 @@ protected:
 /// `let NAME = value`: a name for a value, for the rest of the body. If it is the model's, rules may read it.
 struct LetStatement : Statement {
   bool isUsed = false; ///< analysis
+  bool isSize = false; ///< analysis: values have so many rows or columns
   LetStatement(SourceRange range, Name target, ExprPtr value)
       : Statement(Kind::Let, range, std::move(target), std::move(value)) {}
   static bool classof(const Statement *s) { return s->kind == Kind::Let; }

@@ -109,8 +109,8 @@ bool stepc::lang::analyze(File &file, Diagnostics &diagnostics, AnalysisOptions 
 //===----------------------------------------------------------------------===//
 
 /// How messages name a type: a value of shape One is of the parameter, or of all parameters.
-StringRef BodyAnalyzer::describe(Type type) const {
-  return type.shape == Shape::One && !type.isCondition() ? words.one : lang::describe(type);
+std::string BodyAnalyzer::describe(Type type) const {
+  return type.shape == Shape::One && !type.isCondition() ? words.one.str() : lang::describe(type);
 }
 
 void BodyAnalyzer::declare(const Name &name, Symbol symbol) {
@@ -151,8 +151,15 @@ void BodyAnalyzer::declareAll() {
                             "expected " + Twine(state->isInput ? "a default" : "an initial value") +
                                 " that " + Twine(spell(state->element)) + " can hold, found " +
                                 describeLoss(state->initial->value, loss));
-      if (state->element != ElementType::Invalid &&
-          (state->shape == Shape::Rows || state->shape == Shape::Cols) &&
+      if (state->isInput && !state->shape.isOfParameter()) {
+        diagnostics.error(state->sizes,
+                          "expected an input of the parameter's sizes, or one value per row, "
+                          "column or block, found " +
+                              lang::describe(state->shape));
+        state->element = ElementType::Invalid;
+      }
+      if (state->element != ElementType::Invalid && state->shape != Shape::Full &&
+          state->shape.hasSeveral() &&
           !needMatrix(state->range, "state '" + Twine(state->name.text) + "' with " +
                                         lang::describe(state->shape)))
         state->element = ElementType::Invalid; // so that assignments to it are no errors as well
@@ -183,7 +190,13 @@ void BodyAnalyzer::declareAll() {
 
 void BodyAnalyzer::run() {
   declareAll();
+  auto state = body.states.begin();
+  auto resolveUntil = [&](uint32_t limit) {
+    for (; state != body.states.end() && state->range.begin < limit; ++state)
+      resolveSizes(*state);
+  };
   for (const auto &statement : body.statements) {
+    resolveUntil(statement->range.begin);
     if (auto *let = llvm::dyn_cast<LetStatement>(statement.get()))
       analyzeLet(*let);
     else if (auto *skip = llvm::dyn_cast<SkipStatement>(statement.get()))
@@ -193,6 +206,7 @@ void BodyAnalyzer::run() {
     else
       analyzeAssign(*llvm::cast<AssignStatement>(statement.get()));
   }
+  resolveUntil(UINT32_MAX);
   finish();
   if (!diagnostics.hasErrors())
     warnNotFinite();
@@ -240,7 +254,7 @@ void BodyAnalyzer::analyzeSkip(SkipStatement &skip) {
     return;
   skipDepth = std::max(skipDepth, condition.depth) + 3;
   checkDepth(skipDepth, skip.range);
-  if (type.shape > Shape::One)
+  if (type.shape.hasSeveral())
     diagnostics
         .error(condition.range,
                "expected one condition for the whole step, found one for each element")
@@ -261,7 +275,7 @@ void BodyAnalyzer::analyzeMetric(MetricStatement &metric) {
   Type type = analyzeExpr(*metric.value);
   if (!type.isValid())
     return;
-  if (!type.isCondition() && type.shape <= Shape::One) {
+  if (!type.isCondition() && !type.shape.hasSeveral()) {
     meetTensor(*metric.value, Shape::One);
     return;
   }
@@ -279,13 +293,15 @@ void BodyAnalyzer::hintShape(Diagnostic &error, const AssignStatement &assign, T
   Shape wanted = assign.state ? assign.state->shape : Shape::Full;
   if (found.isCondition())
     error.withHint("make numbers of it: 'select(condition, 1, 0)'");
-  else if (wanted == Shape::Rows && found.shape >= Shape::Cols)
+  else if (wanted == Shape::Rows && (found.shape == Shape::Cols || found.shape == Shape::Full))
     error.withHint("a reduction of a full tensor with 'over = columns' gives one value per row");
   else if (wanted == Shape::Cols && (found.shape == Shape::Rows || found.shape == Shape::Full))
     error.withHint("a reduction of a full tensor with 'over = rows' gives one value per column");
   else if (wanted == Shape::One)
     error.withHint("a reduction such as 'mean(x)' gives one value");
-  else if (assign.state && wanted == Shape::Full && !found.isScalar())
+  else if (found.shape == wanted.transposed())
+    error.withHint("'transpose(x)' exchanges rows and columns");
+  else if (assign.state && wanted == Shape::Full && found.shape.isOfParameter())
     error.withHint("a state that is smaller is declared so: '" + spell(assign.state->element) +
                    (found.shape == Shape::Rows   ? "[rows]'"
                     : found.shape == Shape::Cols ? "[cols]'"
@@ -382,8 +398,7 @@ RuleAnalyzer::RuleAnalyzer(Rule &rule, const File &file, Diagnostics &diagnostic
                    {.result = "param",
                     .targets = "a state or 'param'",
                     .target = "state",
-                    .known = namesOfRules,
-                    .one = lang::describe(Shape::One)},
+                    .known = namesOfRules},
                    diagnostics, *file.source),
       rule(rule), file(file) {
   // The operations of the model's new gradient come before those of the rule.

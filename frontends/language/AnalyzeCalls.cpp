@@ -200,6 +200,12 @@ Type BodyAnalyzer::analyzeCall(CallExpr &call) {
     return analyzeReduction(call);
   case FunctionClass::Orthogonalize:
     return analyzeOrthogonalize(call);
+  case FunctionClass::Transpose:
+    return analyzeTranspose(call);
+  case FunctionClass::Identity:
+    return analyzeIdentity(call);
+  case FunctionClass::SizeOf:
+    return analyzeSizeOf(call);
   }
   return {};
 }
@@ -209,14 +215,17 @@ Type BodyAnalyzer::analyzeElementwise(CallExpr &call, ArrayRef<ExprPtr> operands
   bool valid = true;
   for (const ExprPtr &operand : operands) {
     Type type = analyzeNumber(*operand);
-    valid &= type.isValid();
-    shape = broadcast(shape, type.shape);
+    std::optional<Shape> joined;
+    if (type.isValid())
+      joined = join(shape, type.shape, call.range);
+    valid &= joined.has_value();
+    shape = joined.value_or(shape);
   }
   if (!valid)
     return {};
   for (const ExprPtr &operand : operands)
     meetTensor(*operand, shape);
-  return {shape, shape == Shape::Scalar ? ElementType::F64 : ElementType::F32};
+  return {shape, shape.isTensor ? ElementType::F32 : ElementType::F64};
 }
 
 /// Returns x if the expression is x * x or x ^ 2, otherwise null.
@@ -264,12 +273,15 @@ Type BodyAnalyzer::analyzeSelect(CallExpr &call) {
   Type values = analyzeElementwise(call, ArrayRef(call.arguments).drop_front());
   if (!condition.isValid() || !values.isValid())
     return {};
-  Shape shape = broadcast(condition.shape, values.shape);
+  std::optional<Shape> joined = join(condition.shape, values.shape, call.range);
+  if (!joined)
+    return {};
+  Shape shape = *joined;
   // If both values are scalars, the condition may be the first tensor that they meet.
   if (values.isScalar())
     for (const ExprPtr &value : ArrayRef(call.arguments).drop_front())
       meetTensor(*value, shape);
-  return {shape, shape == Shape::Scalar ? ElementType::F64 : ElementType::F32};
+  return {shape, shape.isTensor ? ElementType::F32 : ElementType::F64};
 }
 
 Type BodyAnalyzer::analyzeCast(CallExpr &call) {
@@ -291,8 +303,11 @@ Type BodyAnalyzer::analyzeNamed(CallExpr &call, const FunctionInfo &info) {
   for (auto [index, argument] : llvm::enumerate(call.arguments)) {
     if (index < info.tensorCount) {
       Type type = analyzeTensor(*argument);
-      valid &= type.isValid();
-      shape = broadcast(shape, type.shape);
+      std::optional<Shape> joined;
+      if (type.isValid())
+        joined = join(shape, type.shape, call.range);
+      valid &= joined.has_value();
+      shape = joined.value_or(shape);
       continue;
     }
     Type type = analyzeNumber(*argument);
@@ -315,6 +330,7 @@ Type BodyAnalyzer::analyzeReduction(CallExpr &call) {
   Expr &operand = *call.arguments[0];
   Type type = analyzeTensor(operand);
   CallExpr::Option *over = findOption(call, "over");
+  bool overColumns = false;
   if (over) {
     StringRef word = wordOf(*over->value);
     if (word != "columns" && word != "rows") {
@@ -330,19 +346,186 @@ Type BodyAnalyzer::analyzeReduction(CallExpr &call) {
     }
     if (!needMatrix(over->name.range, "'over = " + word + "'"))
       return {};
-    call.reducesTo = word == "columns" ? Shape::Rows : Shape::Cols;
+    overColumns = word == "columns";
   }
   if (!type.isValid())
     return {};
-  if (type.shape == Shape::One || (over && type.shape != Shape::Full)) {
-    StringRef wanted = over ? lang::describe(Shape::Full) : StringRef("a tensor of several values");
+  if (!type.shape.hasSeveral() || (over && !type.shape.isMatrix())) {
+    std::string wanted = over ? lang::describe(Shape::Full) : "a tensor of several values";
     Diagnostic &error =
         diagnostics.error(operand.range, "expected " + wanted + ", found " + describe(type));
-    if (over && type.shape > Shape::One)
+    if (over && type.shape.hasSeveral())
       error.withHint("without 'over' it reduces them to one value");
     return {};
   }
-  return {call.reducesTo, ElementType::F32};
+  Shape shape = !over         ? Shape::One
+                : overColumns ? Shape::of(type.shape.rows, Size::One)
+                              : Shape::of(Size::One, type.shape.cols);
+  return {shape, ElementType::F32};
+}
+
+Type BodyAnalyzer::analyzeTranspose(CallExpr &call) {
+  bool valid = needMatrix(call.callee.range, "'transpose'");
+  Type type = analyzeTensor(*call.arguments[0]);
+  return valid && type.isValid() ? Type{type.shape.transposed(), type.element} : Type();
+}
+
+const Expr *BodyAnalyzer::unknownIn(const Expr &expr) const {
+  auto firstOf = [&](std::initializer_list<const Expr *> parts) -> const Expr * {
+    for (const Expr *part : parts)
+      if (const Expr *unknown = unknownIn(*part))
+        return unknown;
+    return nullptr;
+  };
+  if (expr.constant)
+    return nullptr;
+  if (const auto *name = llvm::dyn_cast<NameExpr>(&expr)) {
+    using Symbol = NameExpr::Symbol;
+    if (name->let)
+      return unknownIn(*name->let->value) ? &expr : nullptr;
+    bool isKnown = name->symbol == Symbol::Rows || name->symbol == Symbol::Cols ||
+                   name->symbol == Symbol::Numel;
+    return isKnown ? nullptr : &expr;
+  }
+  if (const auto *unary = llvm::dyn_cast<UnaryExpr>(&expr))
+    return unknownIn(*unary->operand);
+  if (const auto *top = llvm::dyn_cast<BinaryExpr>(&expr)) {
+    std::vector<const BinaryExpr *> links = chain(*top);
+    if (const Expr *unknown = unknownIn(*links.front()->lhs))
+      return unknown;
+    for (const BinaryExpr *link : links) {
+      if (const Expr *unknown = unknownIn(*link->rhs))
+        return unknown;
+      // Two machines may round other powers differently.
+      double exponent = link->op == BinaryOp::Power ? literalExponent(*link->rhs) : 1;
+      if (link->op == BinaryOp::Product || (exponent != 0.5 && !isProductExponent(exponent)))
+        return link;
+    }
+    return nullptr;
+  }
+  const auto *call = llvm::dyn_cast<CallExpr>(&expr);
+  if (call && call->function) {
+    if (*call->function == Function::RowsOf || *call->function == Function::ColsOf)
+      return nullptr;
+    const FunctionInfo *info = findFunction(call->callee.text);
+    if (info && info->fold && *call->function != Function::Exp &&
+        *call->function != Function::Log) {
+      for (const ExprPtr &argument : call->arguments)
+        if (const Expr *unknown = firstOf({argument.get()}))
+          return unknown;
+      return nullptr;
+    }
+  }
+  return &expr;
+}
+
+std::optional<Size> BodyAnalyzer::sizeOf(const Expr &expr) {
+  std::optional<double> value = expr.constant;
+  if (value && *value == std::floor(*value) && *value >= 1 && *value <= double(Size::most))
+    return Size{Size::Of::Number, static_cast<int64_t>(*value)};
+  if (const auto *name = llvm::dyn_cast<NameExpr>(&expr)) {
+    if (name->symbol == NameExpr::Symbol::Rows)
+      return Size::Rows;
+    if (name->symbol == NameExpr::Symbol::Cols)
+      return Size::Cols;
+    if (!name->let || value || !name->let->value->type.isScalar() ||
+        name->let->value->type.isCondition())
+      return std::nullopt;
+    if (std::optional<Size> same = sizeOf(*name->let->value))
+      return same;
+    if (unknownIn(*name->let->value))
+      return std::nullopt;
+    symbols[name->name].let->isSize = true;
+    return Size{Size::Of::Let, 0, source.text(name->let->target.range)};
+  }
+  if (const auto *call = llvm::dyn_cast<CallExpr>(&expr))
+    if (call->function == Function::RowsOf || call->function == Function::ColsOf)
+      return call->function == Function::RowsOf ? call->arguments[0]->type.shape.rows
+                                                : call->arguments[0]->type.shape.cols;
+  return std::nullopt;
+}
+
+void BodyAnalyzer::resolveSizes(StateDeclaration &state) {
+  for (Size *size : {&state.shape.rows, &state.shape.cols}) {
+    if (size->of == Size::Of::Number && size->number < 1) {
+      diagnostics.error(state.sizes, "expected whole numbers from 1 to 2^20 as sizes, found " +
+                                         source.text(state.sizes));
+      state.element = ElementType::Invalid;
+    }
+    if (size->of != Size::Of::Let)
+      continue;
+    NameExpr name(state.sizes, size->name.str());
+    auto refuse = [&](const Twine &found) {
+      if (state.element != ElementType::Invalid)
+        diagnostics
+            .error(state.sizes,
+                   "expected sizes that follow from rows, cols, numel and numbers alone, found " +
+                       found)
+            .withHint(
+                "a size is a number of 'let', above the state: 'let r = max(1, floor(rows / 4))'");
+      state.element = ElementType::Invalid; // so that assignments to it are no errors as well
+    };
+    auto found = symbols.find(size->name);
+    if (found == symbols.end()) {
+      if (isFirstMention(size->name))
+        refuse("the unknown name '" + size->name + "'");
+      state.element = ElementType::Invalid;
+      continue;
+    }
+    LetStatement *let = found->second.let;
+    if (!let) {
+      refuse((found->second.state ? "the state '" : "the hyperparameter '") + size->name + "'");
+      continue;
+    }
+    if (let->range.end > state.range.begin) {
+      diagnostics.error(state.sizes, "'" + size->name + "' is used before it is declared")
+          .withNote(let->target.range, "the declaration is here");
+      state.element = ElementType::Invalid;
+      continue;
+    }
+    let->isUsed = true;
+    name.symbol = NameExpr::Symbol::Let;
+    name.let = let;
+    name.type = let->value->type;
+    name.constant = let->value->constant;
+    if (!name.type.isValid()) {
+      state.element = ElementType::Invalid;
+      continue;
+    }
+    if (std::optional<Size> known = sizeOf(name)) {
+      *size = *known;
+      continue;
+    }
+    const Expr *unknown = name.type.isScalar() ? unknownIn(*let->value) : nullptr;
+    refuse(name.constant ? "'" + size->name + "', which is " + spellNumber(*name.constant)
+           : unknown     ? "'" + size->name + "', which reads '" + source.text(unknown->range) + "'"
+                         : "'" + size->name + "', " + describe(name.type));
+  }
+}
+
+Type BodyAnalyzer::analyzeIdentity(CallExpr &call) {
+  bool valid = needMatrix(call.callee.range, "'identity'");
+  const Expr &argument = *call.arguments[0];
+  Type type = analyzeNumber(*call.arguments[0]);
+  if (!valid || !type.isValid())
+    return {};
+  std::optional<Size> size = sizeOf(argument);
+  if (!size) {
+    diagnostics
+        .error(argument.range,
+               "expected a size: 'rows', 'cols', 'rows(x)', 'cols(x)', a whole number "
+               "from 1 to 2^20 or a 'let' that follows from these, found " +
+                   (argument.constant ? spellNumber(*argument.constant) : describe(type)))
+        .withHint(type.isScalar() ? "" : "the identity matrix beside x is 'identity(rows(x))'");
+    return {};
+  }
+  return {Shape::of(*size, *size), ElementType::F32};
+}
+
+Type BodyAnalyzer::analyzeSizeOf(CallExpr &call) {
+  bool valid = needMatrix(call.callee.range, "'" + Twine(call.callee.text) + "'");
+  Type type = analyzeTensor(*call.arguments[0]);
+  return valid && type.isValid() ? Type{Shape::Scalar, ElementType::F64} : Type();
 }
 
 Type BodyAnalyzer::analyzeOrthogonalize(CallExpr &call) {

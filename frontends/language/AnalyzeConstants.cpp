@@ -176,7 +176,7 @@ static Hyperparameter *hyperparameterOf(const Expr *expr) {
 
 void BodyAnalyzer::meetTensor(const Expr &operand, Shape result, ElementType element) {
   if (operand.type.isValid() && operand.type.isScalar() && !operand.type.isCondition() &&
-      result != Shape::Scalar)
+      result.isTensor)
     roundScalar(operand, operand.range, element);
 }
 

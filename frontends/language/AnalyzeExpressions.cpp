@@ -12,7 +12,16 @@ using llvm::Twine;
 
 /// The type of an arithmetic result: f64 if all operands are scalars, f32 if one of them is a tensor.
 static Type arithmetic(Shape shape) {
-  return {shape, shape == Shape::Scalar ? ElementType::F64 : ElementType::F32};
+  return {shape, shape.isTensor ? ElementType::F32 : ElementType::F64};
+}
+
+std::optional<Shape> BodyAnalyzer::join(Shape a, Shape b, SourceRange place) {
+  std::optional<Shape> shape = broadcast(a, b);
+  if (!shape)
+    diagnostics.error(place, "expected values of equal sizes, found " +
+                                 describe(Type{a, ElementType::F32}) + " and " +
+                                 describe(Type{b, ElementType::F32}));
+  return shape;
 }
 
 Type BodyAnalyzer::analyzeExpr(Expr &expr) {
@@ -207,7 +216,8 @@ void BodyAnalyzer::unknownName(StringRef name, SourceRange range) {
   StringRef near = text::nearestName(name, valueNames(range.begin));
   std::vector<StringRef> functionNames;
   for (const FunctionInfo &info : functions())
-    functionNames.push_back(info.name);
+    if (info.functionClass != FunctionClass::SizeOf) // `rows` is a value, too
+      functionNames.push_back(info.name);
   // A function's name may be meant as a state whose declaration is misspelt.
   if (findFunction(name) && !near.empty())
     error.withHint("did you mean '" + near + "'? '" + name + "' is a function: " + name + "(...)");
@@ -265,13 +275,18 @@ Type BodyAnalyzer::analyzeBinary(BinaryExpr &binary) {
 
 /// Analyzes one operation of a chain. Its left operand must have been analyzed.
 Type BodyAnalyzer::analyzeLink(BinaryExpr &link) {
+  if (link.op == BinaryOp::Product)
+    return analyzeProduct(link);
   bool logical = isLogical(link.op);
   Type lhs =
       logical ? checkCondition(*link.lhs, link.lhs->type) : checkNumber(*link.lhs, link.lhs->type);
   Type rhs = logical ? analyzeCondition(*link.rhs) : analyzeNumber(*link.rhs);
   if (!lhs.isValid() || !rhs.isValid())
     return {};
-  Shape shape = broadcast(lhs.shape, rhs.shape);
+  std::optional<Shape> joined = join(lhs.shape, rhs.shape, link.range);
+  if (!joined)
+    return {};
+  Shape shape = *joined;
   meetTensor(*link.lhs, shape);
   // An exponent that becomes multiplications or a square root is never rounded to f32.
   double exponent = link.op == BinaryOp::Power ? literalExponent(*link.rhs) : 0;
@@ -280,4 +295,35 @@ Type BodyAnalyzer::analyzeLink(BinaryExpr &link) {
   if (logical || isComparison(link.op))
     return {shape, ElementType::Condition};
   return arithmetic(shape);
+}
+
+Type BodyAnalyzer::analyzeProduct(BinaryExpr &link) {
+  bool valid = needMatrix(link.opRange, "'@'");
+  Type lhs = checkNumber(*link.lhs, link.lhs->type), rhs = analyzeNumber(*link.rhs);
+  if (!valid || !lhs.isValid() || !rhs.isValid())
+    return {};
+  for (const Expr *factor : {link.lhs.get(), link.rhs.get()})
+    if (factor->type.isScalar()) {
+      diagnostics.error(factor->range, "expected a matrix as a factor of '@', found a scalar")
+          .withHint("a scalar multiplies each element: 'x * y'");
+      return {};
+    }
+  if (lhs.shape.cols != rhs.shape.rows) {
+    diagnostics.error(
+        link.range,
+        "expected the columns of the left factor to be the rows of the right one, found " +
+            spell(lhs.shape.cols) + " and " + spell(rhs.shape.rows));
+    return {};
+  }
+  if (lhs.element != rhs.element) {
+    bool isLeft = lhs.element == ElementType::F32;
+    const Expr &wide = isLeft ? *link.lhs : *link.rhs;
+    diagnostics
+        .error(link.range, "expected factors of one type, found " + spell(lhs.element) + " and " +
+                               spell(rhs.element))
+        .withHint("round one of them: 'cast(" + source.text(wide.range) + ", " +
+                  spell(isLeft ? rhs.element : lhs.element) + ")'");
+    return {};
+  }
+  return {Shape::of(lhs.shape.rows, rhs.shape.cols), ElementType::F32};
 }

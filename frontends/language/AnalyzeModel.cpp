@@ -154,12 +154,12 @@ Type RuleAnalyzer::analyzeModelValue(ModelValueExpr &value) {
   const Expr &computed = *let->value;
   if (!computed.type.isValid())
     return {};
-  if (computed.type.isCondition() || computed.type.shape > Shape::One) {
+  if (computed.type.isCondition() || computed.type.shape.hasSeveral()) {
     Diagnostic &error = diagnostics
                             .error(value.range, "expected one number of the model, found " +
                                                     describe(computed.type))
                             .withNote(let->target.range, "it is declared here");
-    if (computed.type.shape > Shape::One)
+    if (computed.type.shape.hasSeveral())
       error.withHint("a reduction such as 'mean(x)' gives one number");
     else
       error.withHint("make a number of it: 'select(condition, 1, 0)'");

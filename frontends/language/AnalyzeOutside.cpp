@@ -22,9 +22,7 @@ public:
   /// `known` are the names that it may read. `alone` are names that may stand in its place.
   OutsideAnalyzer(Rule &empty, ArrayRef<StringRef> known, ArrayRef<StringRef> alone,
                   Diagnostics &diagnostics, const Source &source)
-      : BodyAnalyzer(empty, {.known = known, .one = stepc::lang::describe(Shape::One)}, diagnostics,
-                     source),
-        alone(alone) {}
+      : BodyAnalyzer(empty, {.known = known}, diagnostics, source), alone(alone) {}
 
   /// Whether the expression is a number, or a condition, without an error.
   bool run(Expr &expr, bool isCondition) {
@@ -156,7 +154,11 @@ static bool startsAtValue(StateDeclaration &state, Body &body, Diagnostics &diag
     addSeed(*rule, name->range);
   // At most so many operations make the value, round it to the state's type and choose it.
   state.depth = 16;
-  if (state.shape != Shape::Full) {
+  bool isSquare = state.shape.isMatrix() && state.shape.rows == state.shape.cols;
+  bool fits = state.shape == Shape::Full ||
+              (isSquare && *start == stepc::plan::Initial::Identity) ||
+              (state.shape.isMatrix() && *start == stepc::plan::Initial::Normal);
+  if (!fits) {
     diagnostics
         .error(name->range, "expected a number, because '" + Twine(state.name.text) + "' has " +
                                 describe(state.shape) + ", found '" + name->name + "'")

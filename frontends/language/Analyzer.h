@@ -28,7 +28,7 @@ protected:
     llvm::StringRef targets;               ///< All that it may assign.
     llvm::StringRef target;                ///< What an unknown name on the left should be.
     llvm::ArrayRef<llvm::StringRef> known; ///< The names that every body of the kind has.
-    llvm::StringRef one;                   ///< A value of shape One.
+    llvm::StringRef one = "one value of the whole parameter"; ///< A value of shape One.
   };
 
   BodyAnalyzer(Body &body, const Words &words, Diagnostics &diagnostics, const Source &source)
@@ -56,7 +56,7 @@ protected:
   };
 
   // Declarations and statements, in Analysis.cpp.
-  llvm::StringRef describe(Type type) const;
+  std::string describe(Type type) const;
   void declare(const Name &name, Symbol symbol);
   void declareAll();
   void analyzeLet(LetStatement &let);
@@ -79,6 +79,9 @@ protected:
   Type analyzeUnary(UnaryExpr &unary);
   Type analyzeBinary(BinaryExpr &binary);
   Type analyzeLink(BinaryExpr &link);
+  Type analyzeProduct(BinaryExpr &link);
+  /// The shape of values that meet at `place`. Reports sizes that differ.
+  std::optional<Shape> join(Shape a, Shape b, SourceRange place);
   /// The type of an operand that must be a number; invalid after an error.
   Type analyzeNumber(Expr &expr) { return checkNumber(expr, analyzeExpr(expr)); }
   Type analyzeCondition(Expr &expr) { return checkCondition(expr, analyzeExpr(expr)); }
@@ -112,6 +115,15 @@ protected:
   Type analyzeNamed(CallExpr &call, const FunctionInfo &info);
   Type analyzeReduction(CallExpr &call);
   Type analyzeOrthogonalize(CallExpr &call);
+  Type analyzeTranspose(CallExpr &call);
+  Type analyzeIdentity(CallExpr &call);
+  Type analyzeSizeOf(CallExpr &call);
+  /// The size that a scalar names: `rows`, `cols(x)`, a whole number, or a `let` that is a size.
+  std::optional<Size> sizeOf(const Expr &expr);
+  /// The first part of a scalar for which its value is not known before a step. Null if it is.
+  const Expr *unknownIn(const Expr &expr) const;
+  /// Replaces the names of sizes in the declaration of a state. The `let`s above it must have been analyzed.
+  void resolveSizes(StateDeclaration &state);
   bool resolveCoefficients(CallExpr &call, Orthogonalization &result);
   bool resolveForm(CallExpr &call, Orthogonalization &result);
   bool checkGrowth(CallExpr &call, const Orthogonalization &result);

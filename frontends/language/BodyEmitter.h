@@ -10,6 +10,7 @@
 
 #include "frontends/language/Emit.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringMap.h"
 
 namespace stepc::lang {
 
@@ -19,6 +20,9 @@ protected:
   BodyEmitter(const Body &body, const Source &source, mlir::ModuleOp module)
       : body(body), source(source), builder(module.getBodyRegion()) {
     builder.setInsertionPointToEnd(module.getBody());
+    for (const auto &statement : body.statements)
+      if (const auto *let = llvm::dyn_cast<LetStatement>(statement.get()); let && let->isSize)
+        sizes.try_emplace(let->target.text, sizes.size());
   }
 
   // Declarations and statements, in Emit.cpp.
@@ -33,6 +37,7 @@ protected:
   // Types and conversions.
   mlir::Location locate(SourceRange range) const;
   mlir::Type elementType(ElementType element);
+  optim::ValueKind valueKind(Shape shape) const;
   mlir::RankedTensorType tensorType(Shape shape, mlir::Type element);
   mlir::Value constant(mlir::Location loc, double value);
   /// A constant of the type of `like`.
@@ -52,8 +57,14 @@ protected:
   mlir::Value emitLink(const BinaryExpr &binary, mlir::Value lhs);
   mlir::Value emitPower(const BinaryExpr &binary, mlir::Value base);
   mlir::Value emitModelValue(const ModelValueExpr &value);
-  /// The number of each row (column), from 0, as one value per row (column).
-  mlir::Value emitPosition(mlir::Location loc, Shape shape);
+  /// The number of each row (column) of a matrix, from 0, as one value per row (column).
+  mlir::Value emitPosition(mlir::Location loc, plan::Division::Axis axis, Size size);
+  /// 1 where the numbers of row and column are equal, and otherwise 0.
+  mlir::Value emitIdentity(mlir::Location loc, Shape shape);
+  mlir::Value emitProduct(const BinaryExpr &binary, mlir::Value lhs);
+  /// The value of a tensor in another element type. A product is rounded to it at once.
+  mlir::Value emitRounded(const Expr &expr, ElementType element);
+  mlir::Value emitSize(mlir::Location loc, Size size);
   mlir::Value emitCall(const CallExpr &call);
   mlir::Value emitFinite(mlir::Location loc, mlir::Value value);
   mlir::Value emitSign(mlir::Location loc, mlir::Value value);
@@ -75,6 +86,7 @@ protected:
   /// skips the step.
   llvm::DenseMap<const StateDeclaration *, mlir::Value> kept;
   llvm::DenseMap<const LetStatement *, mlir::Value> lets;
+  llvm::StringMap<int64_t> sizes;         ///< The numbers of the `let`s that are sizes.
   llvm::SmallVector<mlir::Value> metrics; ///< In the order of the statements.
 };
 

@@ -44,6 +44,10 @@ ArrayRef<FunctionInfo> stepc::lang::functions() {
       {"rms", Function::Rms, C::Reduction, 1},
       {"norm", Function::Norm, C::Reduction, 1},
       {"orthogonalize", Function::Orthogonalize, C::Orthogonalize, 1},
+      {"transpose", Function::Transpose, C::Transpose, 1},
+      {"identity", Function::Identity, C::Identity, 1},
+      {"rows", Function::RowsOf, C::SizeOf, 1},
+      {"cols", Function::ColsOf, C::SizeOf, 1},
   };
   return table;
 }
@@ -66,7 +70,7 @@ ArrayRef<StringRef> stepc::lang::optionsOf(FunctionClass functionClass) {
 }
 
 ArrayRef<StringRef> stepc::lang::plannedFunctions() {
-  static constexpr StringRef names[] = {"matmul", "transpose", "stochastic_round"};
+  static constexpr StringRef names[] = {"stochastic_round"};
   return names;
 }
 

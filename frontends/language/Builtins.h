@@ -16,6 +16,9 @@ enum class FunctionClass : uint8_t {
   Named,         ///< `momentum`, `decay`: tensors first, then scalars.
   Reduction,     ///< One tensor and the option `over`.
   Orthogonalize, ///< One full tensor and options.
+  Transpose,     ///< One tensor.
+  Identity,      ///< One size.
+  SizeOf,        ///< One tensor; the result is a scalar.
 };
 
 struct FunctionInfo {

@@ -24,19 +24,14 @@ Location BodyEmitter::locate(SourceRange range) const {
 // Types and conversions
 //===----------------------------------------------------------------------===//
 
-static optim::ValueKind valueKind(Shape shape) {
-  switch (shape) {
-  case Shape::Rows:
-    return optim::ValueKind::Rows;
-  case Shape::Cols:
-    return optim::ValueKind::Cols;
-  case Shape::Full:
-    return optim::ValueKind::Full;
-  case Shape::One:
-  case Shape::Scalar:
-    return optim::ValueKind::One;
-  }
-  return optim::ValueKind::Full;
+optim::ValueKind BodyEmitter::valueKind(Shape shape) const {
+  auto extent = [&](Size size) -> int64_t {
+    return size.of == Size::Of::Rows   ? optim::ValueKind::OfRows
+           : size.of == Size::Of::Cols ? optim::ValueKind::OfCols
+           : size.of == Size::Of::Let  ? optim::ValueKind::ofSize(sizes.lookup(size.name))
+                                       : size.number;
+  };
+  return {extent(shape.rows), extent(shape.cols)};
 }
 
 mlir::Type BodyEmitter::elementType(ElementType element) {
@@ -79,6 +74,9 @@ Value BodyEmitter::toElement(Location loc, Value value, ElementType element) {
   mlir::Type wanted = elementType(element);
   if (!type || type.getElementType() == wanted)
     return value;
+  // So that a product reads the matrix itself.
+  if (auto transpose = value.getDefiningOp<optim::TransposeOp>())
+    return optim::TransposeOp::create(builder, loc, toElement(loc, transpose.getSource(), element));
   if (!type.getElementType().isF32())
     value = arith::ExtFOp::create(builder, loc, type.clone(builder.getF32Type()), value);
   if (wanted.isF32())
@@ -87,7 +85,7 @@ Value BodyEmitter::toElement(Location loc, Value value, ElementType element) {
 }
 
 Value BodyEmitter::toShape(Location loc, Value value, Shape shape) {
-  if (shape == Shape::Scalar)
+  if (!shape.isTensor)
     return value;
   if (value.getType().isInteger(1)) {
     // optim.splat takes only f64 scalars, so the condition becomes 1 or 0 first.
@@ -152,13 +150,15 @@ void BodyEmitter::emitAssignment(const AssignStatement &assign) {
       return;
   Location loc = locate(assign.range);
   Shape shape = assign.state ? assign.state->shape : Shape::Full;
-  Value value = toShape(loc, emit(*assign.value), shape);
   if (!assign.state) {
-    (isa<Model>(body) ? grad : param) = value;
+    (isa<Model>(body) ? grad : param) = toShape(loc, emit(*assign.value), shape);
     return;
   }
   // Later statements read the state as it is stored, rounded to its type.
-  value = toElement(loc, value, assign.state->element);
+  Value value =
+      assign.value->type.shape == shape
+          ? emitRounded(*assign.value, assign.state->element)
+          : toElement(loc, toShape(loc, emit(*assign.value), shape), assign.state->element);
   value = states[assign.state] = toF32(loc, value);
   Value &stored = kept[assign.state];
   stored = skipped ? Value(arith::SelectOp::create(builder, loc, skipped, stored, value)) : value;
@@ -176,6 +176,9 @@ void BodyEmitter::emitStatements() {
       // The location gets the let's name, for `stepc run --watch`. One value may have several names.
       Value value = lets[let] = emit(*let->value);
       value.setLoc(NameLoc::get(builder.getStringAttr(let->target.text), value.getLoc()));
+      if (let->isSize)
+        optim::SizeOp::create(builder, locate(let->range), sizes.lookup(let->target.text),
+                              let->target.text, value);
     } else if (const auto *skip = dyn_cast<SkipStatement>(statement.get())) {
       emitSkip(*skip);
     } else if (const auto *metric = dyn_cast<MetricStatement>(statement.get())) {
@@ -240,9 +243,10 @@ private:
       Location loc = locate(state.range);
       Value one = constant(loc, 1);
       Value isFirst = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OEQ, step, one);
-      Value value = state.start == plan::Initial::Param      ? param
-                    : state.start == plan::Initial::Identity ? emitIdentity(loc)
-                                                             : emitNormal(loc, isFirst, draws++);
+      Value value = state.start == plan::Initial::Param ? param
+                    : state.start == plan::Initial::Identity
+                        ? emitIdentity(loc, state.shape)
+                        : emitNormal(loc, state.shape, isFirst, draws++);
       Value initial = toF32(loc, toElement(loc, value, state.element));
       Value condition = toShape(loc, isFirst, state.shape);
       states[&state] =
@@ -250,17 +254,9 @@ private:
     }
   }
 
-  Value emitIdentity(Location loc) {
-    Value row = toShape(loc, emitPosition(loc, Shape::Rows), Shape::Full);
-    Value col = toShape(loc, emitPosition(loc, Shape::Cols), Shape::Full);
-    Value isEqual = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OEQ, row, col);
-    Value one = constantLike(loc, 1, row), zero = constantLike(loc, 0, row);
-    return arith::SelectOp::create(builder, loc, isEqual, one, zero);
-  }
-
   /// Random numbers of the normal distribution, in the first step alone. The seed is rounded down, and counts
   /// modulo 2^32.
-  Value emitNormal(Location loc, Value isFirst, int64_t call) {
+  Value emitNormal(Location loc, Shape shape, Value isFirst, int64_t call) {
     constexpr double half = 1 << 16;
     const Hyperparameter *seed = nullptr;
     for (const Hyperparameter &hyper : rule.hyperparameters)
@@ -282,8 +278,8 @@ private:
     Value low = takeHalf();
     Value high = takeHalf();
     Value condition = toShape(loc, isFirst, Shape::One);
-    return optim::NormalOp::create(builder, loc, tensorType(Shape::Full, builder.getF32Type()),
-                                   high, low, condition, call);
+    return optim::NormalOp::create(builder, loc, tensorType(shape, builder.getF32Type()), high, low,
+                                   condition, call);
   }
 
   void addArguments(Block &block) {

@@ -52,9 +52,9 @@ Value BodyEmitter::emitName(const NameExpr &name) {
   case NameExpr::Symbol::Numel:
     return numel;
   case NameExpr::Symbol::Row:
-    return emitPosition(locate(name.range), Shape::Rows);
+    return emitPosition(locate(name.range), plan::Division::Rows, Size::Rows);
   case NameExpr::Symbol::Col:
-    return emitPosition(locate(name.range), Shape::Cols);
+    return emitPosition(locate(name.range), plan::Division::Columns, Size::Cols);
   case NameExpr::Symbol::Hyperparameter:
     return hyperparameters.lookup(name.hyperparameter);
   case NameExpr::Symbol::State:
@@ -67,9 +67,53 @@ Value BodyEmitter::emitName(const NameExpr &name) {
   llvm_unreachable("analysis resolves every name");
 }
 
-Value BodyEmitter::emitPosition(Location loc, Shape shape) {
-  auto axis = shape == Shape::Rows ? plan::Division::Rows : plan::Division::Columns;
+Value BodyEmitter::emitPosition(Location loc, plan::Division::Axis axis, Size size) {
+  bool ofRows = axis == plan::Division::Rows;
+  Shape shape = ofRows ? Shape::of(size, Size::One) : Shape::of(Size::One, size);
   return optim::PositionOp::create(builder, loc, tensorType(shape, builder.getF32Type()), axis);
+}
+
+Value BodyEmitter::emitIdentity(Location loc, Shape shape) {
+  Value row = toShape(loc, emitPosition(loc, plan::Division::Rows, shape.rows), shape);
+  Value col = toShape(loc, emitPosition(loc, plan::Division::Columns, shape.cols), shape);
+  Value isEqual = arith::CmpFOp::create(builder, loc, CmpFPredicate::OEQ, row, col);
+  Value one = constantLike(loc, 1, row), zero = constantLike(loc, 0, row);
+  return arith::SelectOp::create(builder, loc, isEqual, one, zero);
+}
+
+Value BodyEmitter::emitSize(Location loc, Size size) {
+  for (const auto &[let, value] : lets)
+    if (size.of == Size::Of::Let && let->target.text == size.name)
+      return value;
+  return size.of == Size::Of::Rows   ? rows
+         : size.of == Size::Of::Cols ? cols
+                                     : constant(loc, double(size.number));
+}
+
+/// A product reads a factor that is a transpose from the matrix itself.
+Value BodyEmitter::emitProduct(const BinaryExpr &binary, Value lhs) {
+  Location loc = locate(binary.opRange);
+  Value rhs = emit(*binary.rhs);
+  bool isTransposed[2] = {};
+  for (auto [factor, transposed] : llvm::zip(std::array{&lhs, &rhs}, isTransposed))
+    if (auto transpose = factor->getDefiningOp<optim::TransposeOp>()) {
+      transposed = true;
+      *factor = transpose.getSource();
+    }
+  auto unit = [&](bool on) { return on ? builder.getUnitAttr() : UnitAttr(); };
+  return optim::MatmulOp::create(builder, loc, tensorType(binary.type.shape, builder.getF32Type()),
+                                 lhs, rhs, unit(isTransposed[0]), unit(isTransposed[1]));
+}
+
+Value BodyEmitter::emitRounded(const Expr &expr, ElementType element) {
+  Value value = emit(expr);
+  const auto *binary = dyn_cast<BinaryExpr>(&expr);
+  if (binary && binary->op == BinaryOp::Product && element != ElementType::F32) {
+    auto result = cast<mlir::OpResult>(value);
+    result.setType(tensorType(expr.type.shape, elementType(element)));
+    return result;
+  }
+  return toElement(locate(expr.range), value, element);
 }
 
 Value BodyEmitter::emitModelValue(const ModelValueExpr &value) {
@@ -84,7 +128,7 @@ Value BodyEmitter::emitUnary(const UnaryExpr &unary) {
   if (unary.op == UnaryOp::Negate)
     return arith::NegFOp::create(builder, loc, toF32(loc, operand));
   Shape shape = unary.type.shape;
-  if (shape == Shape::Scalar) {
+  if (!shape.isTensor) {
     Value one = arith::ConstantOp::create(builder, loc, builder.getBoolAttr(true));
     return arith::XOrIOp::create(builder, loc, operand, one);
   }
@@ -122,6 +166,8 @@ Value BodyEmitter::emitBinary(const BinaryExpr &binary) {
 
 /// Emits one operation of a chain. `lhs` is the value of its left operand.
 Value BodyEmitter::emitLink(const BinaryExpr &binary, Value lhs) {
+  if (binary.op == BinaryOp::Product)
+    return emitProduct(binary, lhs);
   Shape shape = binary.type.shape;
   lhs = toShape(locate(binary.lhs->range), lhs, shape);
   if (binary.op == BinaryOp::Power)
@@ -225,7 +271,7 @@ Value BodyEmitter::emitReduction(const CallExpr &call) {
   default:
     break;
   }
-  return optim::ReduceOp::create(builder, loc, tensorType(call.reducesTo, builder.getF32Type()),
+  return optim::ReduceOp::create(builder, loc, tensorType(call.type.shape, builder.getF32Type()),
                                  kind, source);
 }
 
@@ -234,10 +280,9 @@ static_assert(Orthogonalization::leastEps == optim::kLeastEps);
 Value BodyEmitter::emitOrthogonalize(const CallExpr &call) {
   Location loc = locate(call.range);
   const Orthogonalization &options = *call.orthogonalization;
-  Value operand = emit(*call.arguments[0]);
   // The range of f16 is too small for a matrix before it is normalized, so rounding to f16 comes later.
-  operand = options.precision == ElementType::F16 ? toF32(loc, operand)
-                                                  : toElement(loc, operand, options.precision);
+  bool isHalf = options.precision == ElementType::F16;
+  Value operand = emitRounded(*call.arguments[0], isHalf ? ElementType::F32 : options.precision);
   SmallVector<Attribute> steps;
   for (const std::array<double, 3> &step : options.coefficients)
     steps.push_back(builder.getF64ArrayAttr(step));
@@ -257,7 +302,7 @@ Value BodyEmitter::emitCall(const CallExpr &call) {
   case Function::Select:
     return emitSelect(call);
   case Function::Cast:
-    return toElement(loc, emit(*call.arguments[0]), call.castTo);
+    return emitRounded(*call.arguments[0], call.castTo);
   case Function::Sum:
   case Function::Mean:
   case Function::Rms:
@@ -266,6 +311,18 @@ Value BodyEmitter::emitCall(const CallExpr &call) {
     return emitReduction(call);
   case Function::Orthogonalize:
     return emitOrthogonalize(call);
+  case Function::Transpose: {
+    Value source = emit(*call.arguments[0]);
+    if (auto before = source.getDefiningOp<optim::TransposeOp>())
+      return before.getSource();
+    return optim::TransposeOp::create(builder, loc, source);
+  }
+  case Function::Identity:
+    return emitIdentity(loc, call.type.shape);
+  case Function::RowsOf:
+    return emitSize(loc, call.arguments[0]->type.shape.rows);
+  case Function::ColsOf:
+    return emitSize(loc, call.arguments[0]->type.shape.cols);
   case Function::Decay: {
     // Emitted in separate statements, since C++ leaves open which argument it evaluates first.
     Value parameter = emitTo(*call.arguments[0], call.type.shape);

@@ -21,6 +21,7 @@ constexpr StringRef useOrthogonalize = "did you mean 'orthogonalize'?";
 constexpr StringRef useCast = "did you mean 'cast(x, dtype)'?";
 constexpr StringRef useTurns = "every k steps is 'step == k * floor(step / k)'";
 constexpr StringRef useLarge = "write a number that f32 can hold, such as 3e38";
+constexpr StringRef useProductOfMatrices = "a product of matrices is written 'a @ b'";
 constexpr StringRef useZeros = "zeros like x are '0 * x'";
 
 constexpr Entry functionNames[] = {
@@ -85,6 +86,10 @@ constexpr Entry functionNames[] = {
     {"zeros_like", useZeros},
     {"ones_like", "ones like x are '0 * x + 1'"},
     {"dot", "a product of all elements is 'sum(a * b)'"},
+    {"matmul", useProductOfMatrices},
+    {"mm", useProductOfMatrices},
+    {"bmm", useProductOfMatrices},
+    {"eye", "the identity matrix of n rows is 'identity(n)'"},
     // Functions that this language lacks, although some of its functions have similar names.
     {"sin", noHint},
     {"cos", noHint},

@@ -236,7 +236,8 @@ private:
       return false;
     case TokenKind::LeftParen:
     case TokenKind::LeftBracket:
-      if (before == TokenKind::Name && !beginsCondition(i - 1))
+      if ((before == TokenKind::Name && !beginsCondition(i - 1)) || before == TokenKind::KwRows ||
+          before == TokenKind::KwCols)
         return false;
       break;
     default:
@@ -254,7 +255,8 @@ private:
     if (open > 1 && brackets[open - 2] == TokenKind::LeftBracket)
       return Break::No;
     TokenKind kind = tokens[i].kind;
-    if (kind == TokenKind::Star || kind == TokenKind::Slash || kind == TokenKind::Caret)
+    if (kind == TokenKind::Star || kind == TokenKind::Slash || kind == TokenKind::At ||
+        kind == TokenKind::Caret)
       return Break::InProduct;
     bool isGood = (i && tokens[i - 1].kind == TokenKind::Comma) || kind == TokenKind::KwAs ||
                   kind == TokenKind::KwFor || kind == TokenKind::KwIf ||

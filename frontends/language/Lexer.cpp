@@ -17,9 +17,9 @@ static constexpr StringRef keywordSpellings[] = {
     "if",        "matrix", "rest",   "and",   "or",    "not",   "param",  "grad",
     "step",      "rows",   "cols",   "numel", "input", "metric"};
 
-static constexpr StringRef punctuation[] = {"(", ")",  "{", "}",  "[",  "]",  ",",
-                                            ":", "=",  "+", "-",  "*",  "/",  "^",
-                                            "<", "<=", ">", ">=", "==", "!=", "."};
+static constexpr StringRef punctuation[] = {"(",  ")", "{",  "}",  "[",  "]", ",", ":",
+                                            "=",  "+", "-",  "*",  "/",  "@", "^", "<",
+                                            "<=", ">", ">=", "==", "!=", "."};
 
 static_assert(std::size(keywordSpellings) ==
               size_t(TokenKind::KwMetric) - size_t(TokenKind::KwOptimizer) + 1);
@@ -369,8 +369,6 @@ private:
       error.withHint("a choice is written 'select(condition, value, otherwise)'");
     else if (found == "%")
       error.withHint(foreignFunctionHint("mod").value_or(""));
-    else if (found == "@")
-      error.withHint("products of matrices are not supported yet");
   }
 
   StringRef text;

@@ -25,6 +25,7 @@ enum class TokenKind : uint8_t {
   Minus,
   Star,
   Slash,
+  At,
   Caret,
   Less,
   LessEqual,

@@ -6,6 +6,8 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/SaveAndRestore.h"
 
+#include <cmath>
+
 using namespace stepc::lang;
 using llvm::StringRef;
 
@@ -311,51 +313,69 @@ bool Parser::atPlannedStatement() const {
          spelling(unit) == "steps";
 }
 
-/// Parses `[rows]`, `[cols]` or `[]` after the dtype. The caller has consumed the '['.
+/// Parses one or two sizes, or none, and the `]` after the dtype. The caller has consumed the '['.
 bool Parser::parseStateKind(StateDeclaration &state) {
   SourceRange open = previousRange();
-  auto takeAxis = [&]() -> std::optional<Shape> {
-    if (consumeIf(TokenKind::KwRows))
-      return Shape::Rows;
-    if (consumeIf(TokenKind::KwCols))
-      return Shape::Cols;
-    return std::nullopt;
-  };
-  if (std::optional<Shape> axis = takeAxis()) {
-    state.shape = *axis;
-    // Other languages write two axes as `[rows, cols]`, `[rows * rows]` or `[rows][rows]`.
-    size_t second = position;
-    bool nested = at(TokenKind::RightBracket) && next().kind == TokenKind::LeftBracket;
-    if (nested)
-      second += 2;
-    else if (at(TokenKind::Comma) || at(TokenKind::Star) || atName("x"))
-      second += 1;
-    TokenKind kind = stream.tokens[std::min(second, stream.tokens.size() - 1)].kind;
-    if (second != position && (kind == TokenKind::KwRows || kind == TokenKind::KwCols)) {
-      while (position <= second)
-        skip();
-      SourceRange range = open.to(at(TokenKind::RightBracket) ? skip().range : previousRange());
-      if ((kind == TokenKind::KwRows) == (*axis == Shape::Rows))
-        errorAt(range, "a square state is not supported yet");
-      else
-        errorAt(range,
-                "expected [rows], [cols] or [] behind a state's dtype, found " + source.text(range))
-            .withHint("a state shaped like the parameter is declared without brackets");
-      return false;
-    }
-  } else if (at(TokenKind::RightBracket)) {
+  if (consumeIf(TokenKind::RightBracket)) {
     state.shape = Shape::One;
-  } else {
-    Diagnostic &error = expected("'rows', 'cols' or ']'");
-    if (atName("columns") || atName("col") || atName("column"))
-      error.withHint("did you mean 'cols'?");
-    else if (atName("row"))
-      error.withHint("did you mean 'rows'?");
-    else if (at(TokenKind::Number) && current().value == 1)
-      error.withHint("one value is declared with []");
+    return true;
+  }
+  SourceRange firstRange = current().range;
+  std::optional<Size> first = parseSize();
+  if (!first)
+    return false;
+  // Other languages write two axes as `[rows * rows]` or `[rows][rows]`.
+  size_t second = position;
+  if (at(TokenKind::RightBracket) && next().kind == TokenKind::LeftBracket)
+    second += 2;
+  else if (at(TokenKind::Star) || atName("x"))
+    second += 1;
+  TokenKind kind = stream.tokens[std::min(second, stream.tokens.size() - 1)].kind;
+  if (second != position && (kind == TokenKind::KwRows || kind == TokenKind::KwCols)) {
+    while (position <= second)
+      skip();
+    SourceRange range = open.to(at(TokenKind::RightBracket) ? skip().range : previousRange());
+    errorAt(range, "expected two sizes as [rows, cols], found " + source.text(range));
     return false;
   }
-  return expect(TokenKind::RightBracket);
+  if (consumeIf(TokenKind::Comma)) {
+    std::optional<Size> cols = parseSize();
+    if (!cols)
+      return false;
+    state.shape = Shape::of(*first, *cols);
+    return expect(TokenKind::RightBracket);
+  }
+  if (*first == Size::Rows || *first == Size::Cols) {
+    state.shape = *first == Size::Rows ? Shape::Rows : Shape::Cols;
+    return expect(TokenKind::RightBracket);
+  }
+  Diagnostic &error =
+      errorAt(firstRange, "expected 'rows', 'cols', ']' or two sizes, found " + spell(*first));
+  if (*first == Size::One)
+    error.withHint("one value is declared with []");
+  return false;
+}
+
+/// Parses `rows`, `cols`, a whole number or the name of a `let`.
+std::optional<Size> Parser::parseSize() {
+  if (consumeIf(TokenKind::KwRows))
+    return Size::Rows;
+  if (consumeIf(TokenKind::KwCols))
+    return Size::Cols;
+  if (at(TokenKind::Number)) {
+    double value = consume().value;
+    bool isSize = value == std::floor(value) && value >= 1 && value <= double(Size::most);
+    return Size{Size::Of::Number, isSize ? static_cast<int64_t>(value) : 0}; // 0 is refused later
+  }
+  bool isWord = atName("columns") || atName("col") || atName("column") || atName("row");
+  if (at(TokenKind::Name) && !isWord)
+    return Size{Size::Of::Let, 0, source.text(consume().range)};
+  Diagnostic &error = expected("'rows', 'cols', a whole number or the name of a size");
+  if (atName("columns") || atName("col") || atName("column"))
+    error.withHint("did you mean 'cols'?");
+  else if (atName("row"))
+    error.withHint("did you mean 'rows'?");
+  return std::nullopt;
 }
 
 bool Parser::parseState(Body &body) {
@@ -390,8 +410,12 @@ bool Parser::parseState(Body &body) {
   std::optional<ElementType> element = parseDtype();
   if (!element)
     return false;
-  if (consumeIf(TokenKind::LeftBracket) && !parseStateKind(state))
-    return false;
+  if (consumeIf(TokenKind::LeftBracket)) {
+    SourceRange open = previousRange();
+    if (!parseStateKind(state))
+      return false;
+    state.sizes = open.to(previousRange());
+  }
   if (consumeIf(TokenKind::Equal)) {
     state.initial = parseComputed("");
     if (!state.initial)

@@ -41,6 +41,8 @@ std::optional<Operator> binaryOperator(TokenKind kind) {
     return {{BinaryOp::Multiply, ProductLevel}};
   case TokenKind::Slash:
     return {{BinaryOp::Divide, ProductLevel}};
+  case TokenKind::At:
+    return {{BinaryOp::Product, ProductLevel}};
   default:
     return std::nullopt;
   }
@@ -167,7 +169,9 @@ ExprPtr Parser::parsePrimary() {
     return parseParentheses();
   if (at(TokenKind::Name) || isBuiltinValue(current().kind)) {
     Token token = consume();
-    if (token.kind == TokenKind::Name && at(TokenKind::LeftParen))
+    bool mayBeCalled = token.kind == TokenKind::Name || token.kind == TokenKind::KwRows ||
+                       token.kind == TokenKind::KwCols;
+    if (mayBeCalled && at(TokenKind::LeftParen))
       return parseCall(token);
     if (at(TokenKind::Dot))
       return parseModelValue(token);

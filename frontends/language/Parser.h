@@ -108,6 +108,7 @@ private:
   bool parseIfPresent(std::optional<SourceRange> &ifPresent, llvm::StringRef what);
   bool parseSetting(Claim &claim);
   bool parseStateKind(StateDeclaration &state);
+  std::optional<Size> parseSize();
   bool parseSelector(Claim &claim);
   bool parseWhere(Claim &claim);
   bool asksForAxes() const;

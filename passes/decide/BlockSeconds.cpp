@@ -20,15 +20,15 @@ static double bytesOfProducts(const MatrixWork &work) {
   return bytes;
 }
 
-double decide::blockSeconds(RuleOp rule, int64_t rows, int64_t cols, const cost::Device &device) {
-  MatrixWork work(rule, MatrixExtents(rows, cols));
-  double bytes = 8 * double(rows) * double(cols) + bytesOfProducts(work);
-  return device.seconds(modelledOperations(work, rows, cols, device), bytes);
+double decide::blockSeconds(RuleOp rule, const MatrixExtents &block, const cost::Device &device) {
+  MatrixWork work(rule, block);
+  double bytes = 8 * double(block.rows) * double(block.cols) + bytesOfProducts(work);
+  return device.seconds(modelledOperations(work, block.rows, block.cols, device), bytes);
 }
 
-double decide::chainSeconds(RuleOp rule, int64_t rows, int64_t cols, const cost::Device &device) {
+double decide::chainSeconds(RuleOp rule, const MatrixExtents &block, const cost::Device &device) {
   double chain = 2 * device.launch; // packing and unpacking
-  for (const MatrixStep &step : MatrixWork(rule, MatrixExtents(rows, cols)).steps)
+  for (const MatrixStep &step : MatrixWork(rule, block).steps)
     chain += step.isProduct ? device.once(step.shape) : device.launch;
   return chain;
 }

@@ -82,6 +82,7 @@ private:
     llvm::DenseSet<Operation *> required;
     for (Operation *op : ops)
       if ((isa<MatrixOpInterface>(op) && !onShards.contains(op)) ||
+          !kindOf(op->getResult(0).getType())->isStored() ||
           llvm::any_of(reads[op], [&](Value value) { return bool(rule.findBlockState(value)); }))
         required.insert(op);
     for (auto [number, value] : llvm::enumerate(yield.getOperands()))

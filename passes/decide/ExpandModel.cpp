@@ -128,7 +128,7 @@ class ExpandModel : public stepc::decide::impl::ExpandModelBase<ExpandModel> {
                         FlatSymbolRefAttr::get(&getContext(), meshName),
                         b.getArrayAttr({toAttribute(&getContext(), {plan::PlacementKind::Shard})}),
                         ArrayAttr(), ArrayAttr(), BlocksAttr(), /*specified=*/UnitAttr(),
-                        /*overridden=*/BlocksAttr(), none, name);
+                        /*overridden=*/BlocksAttr(), none, name, /*sizes=*/DenseI64ArrayAttr());
     return success();
   }
 

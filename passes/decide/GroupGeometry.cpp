@@ -207,14 +207,14 @@ double decide::modelledOperations(const MatrixWork &work, int64_t rows, int64_t 
   return operations;
 }
 
-BlockBytes decide::modelledBytes(RuleOp rule, int64_t rows, int64_t cols) {
-  MatrixWork work(rule, MatrixExtents(rows, cols));
+BlockBytes decide::modelledBytes(RuleOp rule, const MatrixExtents &block) {
+  MatrixWork work(rule, block);
   BlockBytes bytes{work.sourceBytes, 0, work.scratch()};
   bytes.chain = work.chain;
   for (const MatrixStep &step : work.steps)
     bytes.work = std::max(bytes.work, saturatingMul(step.bytes, step.elements));
   if (!work.multiplies())
-    bytes.work = 8 * rows * cols;
+    bytes.work = 8 * block.rows * block.cols;
   return bytes;
 }
 

@@ -91,7 +91,7 @@ struct BlockBytes {
   int64_t resting = 0;   ///< bytes of a slab's buffers while its sums travel
   ChainBytes chain = {}; ///< of whole blocks
 };
-BlockBytes modelledBytes(optim::RuleOp rule, int64_t rows, int64_t cols);
+BlockBytes modelledBytes(optim::RuleOp rule, const optim::MatrixExtents &block);
 /// The memory that a slab of a block needs, in a group with slabs. `work` includes the messages of its sums.
 BlockBytes modelledSlabBytes(optim::RuleOp rule, const GroupGeometry &geometry);
 

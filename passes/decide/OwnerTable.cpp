@@ -15,9 +15,10 @@ int64_t decide::blockCost(GroupOp group, const cost::Cluster &cluster) {
   auto rule = SymbolTable::lookupNearestSymbolFrom<RuleOp>(group, group.getRuleAttr());
   plan::Group layout = group.toPlan();
   plan::Mesh mesh = optim::toPlan(lookupMesh(group, group.getExemplar().getMeshAttr()));
-  int64_t rows = layout.rows(), cols = layout.cols();
-  double bytes = double(rows) * double(cols) * double(modelledBytes(rule, rows, cols).element);
-  double seconds = blockSeconds(rule, rows, cols, cluster.device);
+  MatrixExtents block = MatrixExtents::whole(layout);
+  double bytes =
+      double(block.rows) * double(block.cols) * double(modelledBytes(rule, block).element);
+  double seconds = blockSeconds(rule, block, cluster.device);
   for (const HopMeeting &hop : hopMeetings(layout, plan::home(layout, optim::toPlan(rule)).whose(),
                                            mesh, group.getPlanHops(), cluster))
     seconds += cluster.exchange(hop.there, 0, bytes) + cluster.exchange(hop.back, 0, bytes);

@@ -38,6 +38,10 @@ def RouteParameters : Pass<"optim-route-parameters", "::mlir::ModuleOp"> {
     pattern that matches nothing is a warning, unless a route has it as `optional`. A pattern may also match
     the names of an `optim.frozen`. These operations are erased: no later pass knows of frozen parameters.
 
+    Then the sizes of a rule (`optim.size`) are computed for each of its parameters, whose blocks must have
+    one size. Errors are a size that is no whole number from 1 to 2^20, and a state of sizes of its own with
+    more than 8 GiB for a block.
+
     Remark (missed) `optional-pattern-unmatched`: an `optional` pattern matches nothing.
 
     ```mlir
@@ -45,6 +49,8 @@ def RouteParameters : Pass<"optim-route-parameters", "::mlir::ModuleOp"> {
     optim.frozen @embed aliases []
     // becomes
     optim.parameter @w shape [8, 4] … aliases [] route @Muon
+    // and if the rule has optim.size 0 "r" = %half_of_rows
+    optim.parameter @w shape [8, 4] … aliases [] route @Muon sizes [4]
     ```
   }];
 }

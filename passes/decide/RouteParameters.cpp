@@ -3,6 +3,7 @@
 #include "passes/decide/Passes.h"
 
 #include "dialects/optim/Optim.h"
+#include "passes/decide/RuleSizes.h"
 #include "passes/decide/Selectors.h"
 #include "passes/decide/SizeEvaluator.h"
 
@@ -62,6 +63,10 @@ class RouteParameters : public decide::impl::RouteParametersBase<RouteParameters
     }
     for (Claim &claim : claims)
       failure |= failed(checkUse(claim));
+    for (auto parameter : getOperation().getOps<ParameterOp>())
+      for (Claim &claim : claims)
+        if (claim.rule && parameter.getRoute() == claim.route.getSymName())
+          failure |= failed(decide::setRuleSizes(parameter, claim.rule));
     if (failure)
       signalPassFailure();
   }

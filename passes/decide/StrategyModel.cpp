@@ -53,7 +53,8 @@ StrategyModel::StrategyModel(ModuleOp module)
     int64_t blocks = rows * cols > 0 ? layout.blocksPerParameter() : 0;
     std::vector<int64_t> ranks =
         lookupMesh(group, group.getExemplar().getMeshAttr()).getRanks().vec();
-    double block = blockSeconds(rule, rows, cols, cluster.device);
+    MatrixExtents extents = MatrixExtents::whole(layout);
+    double block = blockSeconds(rule, extents, cluster.device);
     int64_t cost = cost::picoseconds(block);
     std::vector<cost::BlockKind> &kinds = byRanks[ranks].kinds;
     blocks *= int64_t(group.getParameters().size());
@@ -63,7 +64,7 @@ StrategyModel::StrategyModel(ModuleOp module)
     } else {
       std::vector<double> &together = alone[ranks];
       together.resize(ranks.size());
-      double chain = chainSeconds(rule, rows, cols, cluster.device);
+      double chain = chainSeconds(rule, extents, cluster.device);
       for (auto [sum, seconds] : llvm::zip(together, secondsWhereHeld(geometry, block, chain)))
         sum += seconds;
     }
@@ -229,6 +230,8 @@ std::string StrategyModel::whyNotFast(const StrategyQuery &query, RuleOp rule,
   // A slab lacks rows or columns of its block. So a rule with slabs may have no other matrix operation, no
   // values per row, column or block, and no numbers of rows, columns or elements.
   std::string name = "rule " + rule.getWrittenName().str();
+  if (rule.hasStatesOfOtherSizes())
+    return name + " has states of sizes of their own, which belong to whole blocks";
   for (Operation &op : rule.getBody().front()) {
     auto matrix = dyn_cast<MatrixOpInterface>(op);
     if (spaceOf(&op) != Space::Matrix || (matrix && matrix.takesSlabs()))
@@ -271,9 +274,10 @@ std::vector<Judgement> StrategyModel::judge(GroupOp group, const GroupGeometry &
   auto blocks = double(geometry.blockCount()), parameters = double(geometry.parameters);
   RuleOp rule = ruleOf(group);
   int64_t rows = geometry.group.rows(), cols = geometry.group.cols();
-  double block = blockSeconds(rule, rows, cols, cluster.device);
-  double chain = chainSeconds(rule, rows, cols, cluster.device);
-  double element = double(modelledBytes(rule, rows, cols).element);
+  MatrixExtents extents = MatrixExtents::whole(geometry.group);
+  double block = blockSeconds(rule, extents, cluster.device);
+  double chain = chainSeconds(rule, extents, cluster.device);
+  double element = double(modelledBytes(rule, extents).element);
   std::vector<double> meeting = cluster.meeting(mesh.ranks);
   // Groups share messages, so each group is charged an equal part of the time that an empty message takes.
   auto others = travelling.find(mesh.ranks);

@@ -8,10 +8,12 @@
 namespace stepc::decide {
 
 /// Seconds to compute one block as a whole.
-double blockSeconds(optim::RuleOp rule, int64_t rows, int64_t cols, const cost::Device &device);
+double blockSeconds(optim::RuleOp rule, const optim::MatrixExtents &block,
+                    const cost::Device &device);
 /// Seconds that a rank needs for a group once, however many blocks it computes: launches, and the time that
 /// threads lose at the ends of launches.
-double chainSeconds(optim::RuleOp rule, int64_t rows, int64_t cols, const cost::Device &device);
+double chainSeconds(optim::RuleOp rule, const optim::MatrixExtents &block,
+                    const cost::Device &device);
 
 /// As blockSeconds and chainSeconds, for the slabs of a group with slabs. slabChainSeconds includes the
 /// launches of sums over ranks.

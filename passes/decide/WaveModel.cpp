@@ -42,7 +42,7 @@ void WaveModel::add(GroupOp group) {
   auto rule = SymbolTable::lookupNearestSymbolFrom<RuleOp>(group, group.getRuleAttr());
   GroupGeometry geometry(group);
   Bases base(geometry);
-  int64_t rows = geometry.group.rows(), cols = geometry.group.cols();
+  MatrixExtents block = MatrixExtents::whole(geometry.group);
   lists.push_back(listMoves(geometry, rule));
   if (!geometry.group.reducedPlacements.empty())
     reduced =
@@ -50,7 +50,7 @@ void WaveModel::add(GroupOp group) {
                                              plan::byteSize(geometry.group.gradientType)));
   BlockBytes model{};
   if (group.getHops())
-    model = geometry.group.slabs.factors.empty() ? modelledBytes(rule, rows, cols)
+    model = geometry.group.slabs.factors.empty() ? modelledBytes(rule, block)
                                                  : modelledSlabBytes(rule, geometry);
   int64_t room = 0;
   for (const ListMove &move : lists.back())
@@ -110,9 +110,9 @@ void WaveModel::add(GroupOp group) {
     seconds.push_back({0, 4 * cluster.device.launch});
     return;
   }
-  seconds.push_back({blockSeconds(rule, rows, cols, cluster.device),
-                     chainSeconds(rule, rows, cols, cluster.device)});
-  list(MatrixWork(rule, MatrixExtents(rows, cols)));
+  seconds.push_back(
+      {blockSeconds(rule, block, cluster.device), chainSeconds(rule, block, cluster.device)});
+  list(MatrixWork(rule, block));
 }
 
 /// Adds the last group's products if some work off lists of tiles. addLaunches has their launches, so these

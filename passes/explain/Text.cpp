@@ -234,6 +234,13 @@ void printProducts(const Report &report, llvm::raw_ostream &os) {
                flops(int64_t(report.cluster.device.rate(shape))), llvm::join(groups, ", ")});
   }
   table.print(os);
+  bool isChain = llvm::any_of(report.products, [](const ProductReport &one) {
+    return one.tile.stages > 0 && StringRef(one.lhs).starts_with("f32");
+  });
+  if (isChain && StringRef(report.target).starts_with("cuda"))
+    os << "Tensor cores do not multiply f32. Products whose factors bear 8 bits run on them: "
+          "'cast(a, bf16) @ "
+          "cast(b, bf16)'.\n";
 }
 
 void printLaunches(const LaunchesReport &report, llvm::raw_ostream &os) {

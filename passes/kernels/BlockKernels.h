@@ -42,11 +42,26 @@ public:
   Interpreted interpreted(exec::ApplyOp op) const override;
 };
 
+/// Makes the kernels of `optim.block_transpose`.
+class TransposeKernels : public BlockKernels {
+public:
+  int64_t scratchBytesPerBlock(exec::ApplyOp) const override { return 0; }
+  Kernels onCpu(mlir::SymbolTable &symbols, exec::ApplyOp op) const override;
+  GpuKernels onGpu(mlir::gpu::GPUModuleOp code, exec::ApplyOp op) const override;
+  Interpreted interpreted(exec::ApplyOp op) const override;
+};
+/// The interpreter's kernel of an exec.apply of #optim.block_transpose, which has the source's extents.
+interpret::TransposeKernel transposeOf(exec::ApplyOp op);
+/// The name of the kernel of a transpose: letters, digits and _.
+std::string kernelName(const interpret::TransposeKernel &kernel);
+
 /// The kernels of a command's function; null if the function has no line here.
 inline const BlockKernels *findBlockKernels(exec::ApplyOp op) {
   static const ReduceKernels reduce;
+  static const TransposeKernels transpose;
   return llvm::TypeSwitch<mlir::Attribute, const BlockKernels *>(op.getFunction())
-      .Case([](optim::BlockReduceAttr) { return &reduce; })
+      .Case([](optim::BlockReduceAttr) -> const BlockKernels * { return &reduce; })
+      .Case([](optim::BlockTransposeAttr) -> const BlockKernels * { return &transpose; })
       .Default(nullptr);
 }
 /// Emits an error at a command whose function has no kernels. Passes check this before they ask for kernels.

@@ -144,6 +144,7 @@ private:
     group.strategy = group.computes ? op.getStrategy()->name().str() : "elementwise";
     group.hops = op.getPlanHops();
     group.blockStates = op.toPlan().blockStates;
+    group.sizes = op.toPlan().sizes;
     result.groups[op.getSymNameAttr()] = index;
     plan().groups.push_back(std::move(group));
     return success();

@@ -15,8 +15,8 @@ using namespace stepc;
 using namespace stepc::reference;
 
 Interpreter::Interpreter(Block &body, std::vector<Matrix> arguments, int64_t rows, int64_t cols,
-                         ArrayRef<double> numbers)
-    : body(body), rows(rows), cols(cols), numbers(numbers) {
+                         ArrayRef<double> numbers, std::vector<int64_t> sizes)
+    : body(body), rows(rows), cols(cols), numbers(numbers), sizes(std::move(sizes)) {
   for (auto [argument, value] : llvm::zip(body.getArguments(), arguments))
     values[argument] = std::move(value);
 }
@@ -26,7 +26,7 @@ Matrix Interpreter::shaped(Value value) const {
   std::optional<optim::ValueKind> kind = optim::kindOf(value.getType());
   if (!kind)
     return Matrix();
-  auto [r, c] = kind->extents(rows, cols, std::min(rows, cols));
+  auto [r, c] = kind->extents(rows, cols, std::min(rows, cols), sizes);
   return Matrix(r, c);
 }
 
@@ -112,6 +112,8 @@ std::optional<double> Interpreter::compute(Operation &op, ArrayRef<double> x) {
 }
 
 LogicalResult Interpreter::runOp(Operation &op) {
+  if (isa<optim::SizeOp>(op)) // known from outside
+    return success();
   if (op.getNumResults() != 1)
     return op.emitOpError("expected an operation that the reference interpreter knows");
   Value result = op.getResult(0);
@@ -150,9 +152,11 @@ LogicalResult Interpreter::runOp(Operation &op) {
   if (auto normal = dyn_cast<optim::NormalOp>(op)) {
     auto word = [&](Value value) { return uint32_t(values.at(value).at(0, 0)); };
     uint32_t seed = word(normal.getHigh()) << 16 | word(normal.getLow());
+    bool isFull = optim::kindOf(result.getType()) == optim::ValueKind::Full;
+    int64_t first = isFull ? firstElement : numberOfBlock * out.rows * out.cols;
     if (values.at(normal.getCondition()).at(0, 0) != 0)
       for (auto [i, number] : llvm::enumerate(out.data))
-        number = random::normal(uint64_t(firstElement) + i, /*step=*/1, uint32_t(normal.getCall()),
+        number = random::normal(uint64_t(first) + i, /*step=*/1, uint32_t(normal.getCall()),
                                 random::keyFor(seed, keyOfName));
     values[result] = std::move(out);
     return success();

@@ -29,13 +29,15 @@ std::optional<Matrix> computeMatrix(mlir::Operation *op, llvm::ArrayRef<const Ma
 class Interpreter {
 public:
   /// `arguments` has a matrix per argument of the body. `numbers` are the numbers of the model that are
-  /// known; in a model's body they are the results of its reductions.
+  /// known; in a model's body they are the results of its reductions. `sizes` are those of plan::Group.
   Interpreter(mlir::Block &body, std::vector<Matrix> arguments, int64_t rows, int64_t cols,
-              llvm::ArrayRef<double> numbers = {});
+              llvm::ArrayRef<double> numbers = {}, std::vector<int64_t> sizes = {});
   /// Says which elements the block has, for random numbers: the number of its first one among those of its
   /// parameter, and the key of the parameter's name (random::keyOf).
-  void countElements(int64_t first, uint64_t key) {
+  /// `block` is its number in the parameter, by which elements of values of other sizes are counted.
+  void countElements(int64_t first, int64_t block, uint64_t key) {
     firstElement = first;
+    numberOfBlock = block;
     keyOfName = key;
   }
 
@@ -55,7 +57,8 @@ private:
   mlir::Block &body;
   int64_t rows, cols;
   llvm::ArrayRef<double> numbers;
-  int64_t firstElement = 0;
+  std::vector<int64_t> sizes;
+  int64_t firstElement = 0, numberOfBlock = 0;
   uint64_t keyOfName = 0;
   llvm::DenseMap<mlir::Value, Matrix> values;
 };

@@ -92,6 +92,7 @@ std::optional<Matrix> reference::computeMatrix(mlir::Operation *op,
         return multiply(op.getTransposeLhs() ? transpose(lhs) : lhs,
                         op.getTransposeRhs() ? transpose(rhs) : rhs);
       })
+      .Case([&](optim::TransposeOp) { return transpose(*operands[0]); })
       .Case([&](optim::OrthogonalizeOp op) {
         return orthogonalize(*operands[0], op.getSteps(), op.getEps().convertToDouble());
       })

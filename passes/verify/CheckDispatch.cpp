@@ -142,11 +142,10 @@ static bool saysWhere(const plan::Table &table, const plan::Group &group, Operat
   bool isRectangle = table.hasRectangles() ||
                      (table.kind == plan::TableKind::BlockChunks && group.slabs.factors.empty());
   auto position = dyn_cast<optim::PositionOp>(op);
-  plan::ValueKind line = !position                                    ? plan::ValueKind::Full
-                         : position.getAxis() == plan::Division::Rows ? plan::ValueKind::Rows
-                                                                      : plan::ValueKind::Cols;
   plan::ValueKind walked = table.from.value;
-  return isRectangle && (walked == plan::ValueKind::Full || walked == line);
+  if (!position || !isRectangle)
+    return isRectangle && (walked == plan::ValueKind::Full || !walked.isStored());
+  return (position.getAxis() == plan::Division::Rows ? walked.rows : walked.cols) != 1;
 }
 
 bool ProgramCheck::evaluateChunks(const ChunkForm &form, const plan::DispatchChunks::Run &run,

@@ -50,7 +50,7 @@ bool CommonCheck::isCommon(const CommonTable &rows, int64_t position) {
 
 bool CommonCheck::isAlike(const Shown &one, const CommonTable &rows, int64_t position) {
   int64_t row = rows.row - one.table.row, col = rows.col - one.table.col;
-  if (rows.blockCols != one.table.blockCols)
+  if (rows.value != one.table.value || rows.blockCols != one.table.blockCols)
     return false;
   if (!isOfShards())
     return row == 0 && col == 0 && haveParametersAlike(*one.table.blocks, *rows.blocks);

@@ -291,8 +291,12 @@ int64_t GroundTruth::linePartOf(int64_t group, ValueKind kind, int64_t position)
   return number;
 }
 
-int64_t GroundTruth::firstElement(int64_t group, int64_t block) {
+int64_t GroundTruth::firstElement(int64_t group, int64_t block, ValueKind kind) {
   const plan::Group &g = thePlan.groups[group];
+  if (kind != ValueKind::Full) { // a matrix of its own for each block
+    plan::View each = viewOf(g, kind);
+    return block % perParameter[group] * each.rows * each.cols;
+  }
   firstOfParts.resize(thePlan.groups.size());
   std::vector<int64_t> &first = firstOfParts[group];
   if (first.empty()) {
@@ -317,12 +321,20 @@ int64_t GroundTruth::firstElement(int64_t group, int64_t block) {
 
 std::optional<std::pair<int64_t, std::string>> GroundTruth::checkCounts() {
   for (int64_t group = 0; group < int64_t(thePlan.groups.size()); ++group) {
-    plan::ElementOrder order(thePlan.groups[group]);
-    for (int64_t block = 0; block < perParameter[group]; ++block)
-      if (int64_t first = firstElement(group, block), found = order.before(block); first != found)
-        return std::pair(group, "expected element " + std::to_string(first) + " to begin " +
-                                    describeBlock(group, block) + ", found element " +
-                                    std::to_string(found));
+    std::set<ValueKind> kinds = {ValueKind::Full};
+    for (const plan::Table &table : thePlan.tables)
+      if (table.kind == plan::TableKind::BlockChunks && !table.from.value.isStored() &&
+          groupOf(table.from.segment) == group)
+        kinds.insert(table.from.value);
+    for (ValueKind kind : kinds) {
+      plan::ElementOrder order(thePlan.groups[group], kind);
+      for (int64_t block = 0; block < perParameter[group]; ++block)
+        if (int64_t first = firstElement(group, block, kind), found = order.before(block);
+            first != found)
+          return std::pair(group, "expected element " + std::to_string(first) + " to begin " +
+                                      describeBlock(group, block) + ", found element " +
+                                      std::to_string(found));
+    }
   }
   return std::nullopt;
 }

@@ -110,7 +110,7 @@ public:
 
   /// The number of a block's first element among all of its parameter: matrices, their parts and rows are
   /// counted one after another.
-  int64_t firstElement(int64_t group, int64_t block);
+  int64_t firstElement(int64_t group, int64_t block, plan::ValueKind kind = plan::ValueKind::Full);
   /// Checks that the runtime counts elements so. Returns a group in which it does not, and the error.
   std::optional<std::pair<int64_t, std::string>> checkCounts();
 

@@ -209,6 +209,11 @@ public:
                                     k},
                                    op.getType().getElementType());
             })
+            .Case([&](optim::TransposeOp op) {
+              return terms.apply(optim::BlockTransposeAttr::get(op.getContext()), operands[0],
+                                 extents(op.getSource()), extents(op.getResult()),
+                                 op.getType().getElementType());
+            })
             .Case([&](optim::OrthogonalizeOp op) {
               return terms.orthogonalize(op, operands[0], extents(op.getSource()), group.slabs);
             })
@@ -343,14 +348,25 @@ RuleTerms verify::ruleTerms(Terms &terms, optim::RuleOp rule, const plan::Group 
     reader.of[rule.getBody().getArgument(rule.getFirstScalarArgument() + i)] =
         scalarArgument(terms, rule, group, i);
   Block &body = rule.getBody().front();
-  for (Operation &op : body.without_terminator())
+  bool areSizes = true; // whether the group's sizes are what the rule computes
+  for (Operation &op : body.without_terminator()) {
     reader.read(&op);
+    if (auto size = dyn_cast<optim::SizeOp>(op)) {
+      std::optional<double> value = terms.numberOf(reader.of.lookup(size.getValue()));
+      auto number = size_t(size.getNumber());
+      areSizes &= number < group.sizes.size() && value == double(group.sizes[number]);
+      if (!areSizes)
+        size.emitOpError("expected the size that the rule computes, ")
+            << (value ? *value : 0) << ", found another one in group " << group.name;
+    }
+  }
   for (auto [i, value] : llvm::enumerate(body.getTerminator()->getOperands())) {
     // The new master is the new parameter before it is rounded.
     bool isMaster = start.master >= 0 && int64_t(i) == start.master + 1;
     Value given = isMaster ? body.getTerminator()->getOperand(0) : value;
-    result.after.push_back(
-        terms.convert(reader.of.lookup(given), terms.elementOf(result.before[i])));
+    Type stored = terms.elementOf(result.before[i]);
+    result.after.push_back(areSizes ? terms.convert(reader.of.lookup(given), stored)
+                                    : terms.unknown(stored));
   }
   return result;
 }

@@ -38,7 +38,9 @@ ValueAxes axesOf(const plan::Group &group, ValueKind kind) {
 plan::View viewOf(const plan::Group &group, ValueKind kind) {
   if (!kind.isStored()) {
     plan::View full = viewOf(group, ValueKind::Full);
-    auto extentOf = [&](int64_t extent) {
+    auto extentOf = [&](int64_t extent) -> int64_t {
+      if (auto size = size_t(ValueKind::OfFirstSize - extent); extent <= ValueKind::OfFirstSize)
+        return size < group.sizes.size() ? group.sizes[size] : 0;
       switch (extent) {
       case ValueKind::OfRows:
         return full.rows;

@@ -259,10 +259,11 @@ bool TableCheck::chunkPiece(const Cut &cut, int64_t parameter, bool hasPlace) {
 
 bool TableCheck::isNumbered(const Chunk &chunk) {
   bool ofSlabs = table.kind == TableKind::BlockChunks && !group.slabs.factors.empty();
-  bool counts = table.from.value == ValueKind::Full && !ofSlabs;
-  int64_t cols = counts ? viewOf(group, ValueKind::Full).cols : 0, first = 0;
+  plan::ValueKind value = table.from.value;
+  bool counts = (value == ValueKind::Full || !value.isStored()) && !ofSlabs;
+  int64_t cols = counts ? viewOf(group, value).cols : 0, first = 0;
   if (counts)
-    first = truth.firstElement(groupIndex, chunk.block) + chunk.row * cols + chunk.col;
+    first = truth.firstElement(groupIndex, chunk.block, value) + chunk.row * cols + chunk.col;
   return (chunk.element == first && chunk.elementStride == cols) ||
          fail("expected a chunk that begins at element " + std::to_string(first) +
               " of parameter '" + truth.plan().parameters[chunk.parameter].name + "', with rows " +

@@ -98,6 +98,8 @@ public:
   /// Whether the value is known to equal its transpose bit by bit.
   bool isSymmetric(Term term) const { return nodes[term].symmetric; }
   mlir::Type elementOf(Term term) const { return nodes[term].element; }
+  /// The value of a scalar that follows from sizes and literals alone.
+  std::optional<double> numberOf(Term term) const { return nodes[term].value; }
   /// Returns the first pair of subterms in which two terms differ. The terms must be different.
   std::pair<Term, Term> findDifference(Term a, Term b) const;
   std::string describe(Term term) const;

@@ -51,8 +51,8 @@ int32_t shardRuns(stepc_instance *self, int64_t parameter, int32_t of, stepc_run
                           : of == STEPC_GRADIENT ? plan::ShardsKind::Gradient
                                                  : plan::ShardsKind::State;
   plan::Group whole = geometry::whole(group);
-  geometry::View view = geometry::view(whole, kind);
   bool ofBlocks = state && group.staysWithBlocks(state->index);
+  geometry::View view = geometry::view(ofBlocks ? group : whole, kind);
   std::vector<stepc_run> rows;
   for (const geometry::Rect &rect :
        ofBlocks

@@ -129,6 +129,7 @@ Group whole(const Group &group) {
   result.statePlacements = group.statePlacements;
   result.reducedPlacements = group.reducedPlacements;
   result.division = group.division;
+  result.sizes = group.sizes;
   return result;
 }
 
@@ -368,13 +369,21 @@ std::vector<int64_t> localStateShape(const Group &group, const Mesh &mesh, int64
                                      ValueKind kind) {
   const std::vector<Placement> &placements = group.placementsOf(plan::ShardsKind::State);
   std::vector<int64_t> coords = coordinates(mesh, position);
+  if (!kind.isStored()) // it has no placements
+    return {0};
   if (kind == ValueKind::Full || isOwnedElsewhere(placements, coords))
     return localShape(group.shape, placements, mesh, coords);
   return keptSizes(group, kind, uncutShape(group.shape, placements, mesh, coords));
 }
 
 std::vector<int64_t> stateShape(const Group &group, ValueKind kind) {
-  return keptSizes(group, kind, group.shape);
+  if (kind.isStored())
+    return keptSizes(group, kind, group.shape);
+  // Values of other sizes have their blocks' leading axes, the parts of a division, and their own.
+  std::vector<int64_t> shape = keptSizes(group, ValueKind::One, group.shape);
+  View each = view(group, kind);
+  shape.insert(shape.end(), {each.rows, each.cols});
+  return shape;
 }
 
 std::vector<bool> replicatedAxes(const Group &group, ValueKind kind, plan::ShardsKind of) {

@@ -11,7 +11,7 @@ namespace stepc::interpret {
 namespace {
 
 constexpr int64_t kMagic = 0x544e495350455453; // "STEPSINT"
-constexpr int64_t kVersion = 5;
+constexpr int64_t kVersion = 6;
 
 class Writer {
 public:

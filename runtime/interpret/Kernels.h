@@ -318,6 +318,27 @@ struct ReduceKernel {
   std::unique_ptr<Code> code() const;
 };
 
+/// The only kernel of #optim.block_transpose, for blocks of rows × cols. It needs no scratch.
+struct TransposeKernel {
+  static constexpr std::string_view kName = "transpose";
+  static constexpr int64_t kRowsPerItem = 32; ///< of the out
+  plan::DType type = plan::DType::F32;
+  int64_t rows = 0, cols = 0; ///< of the source
+
+  template <typename Self, typename Visit> static void fields(Self &self, Visit &&visit) {
+    visit("type", self.type);
+    visit("rows", self.rows);
+    visit("cols", self.cols);
+  }
+  int64_t itemsPerBlock() const { return (cols + kRowsPerItem - 1) / kRowsPerItem; }
+  std::string check() const {
+    if (type == plan::DType::F64)
+      return "expected a source of at most 32 bits, found f64";
+    return checkSizes({rows, cols});
+  }
+  std::unique_ptr<Code> code() const;
+};
+
 /// A kernel of lists of tiles (kernel_abi.h), as GPUs have them. It serves products of all shapes of a form.
 struct TilesKernel {
   static constexpr std::string_view kName = "tiles";
@@ -332,7 +353,7 @@ struct TilesKernel {
 
 /// The order is part of the serialized form.
 using Kernel = std::variant<ChunkKernel, ParameterKernel, SumKernel, ProductKernel, ReduceKernel,
-                            TilesKernel, CollectKernel>;
+                            TilesKernel, CollectKernel, TransposeKernel>;
 
 /// "chunks", "parameters", …
 inline std::string_view name(const Kernel &kernel) {

@@ -262,9 +262,11 @@ static View viewOf(const Group &group, const KeptAxes &kept) {
   return result;
 }
 
-std::pair<int64_t, int64_t> ValueKind::extents(int64_t ofRows, int64_t ofCols,
-                                               int64_t ofSmaller) const {
+std::pair<int64_t, int64_t> ValueKind::extents(int64_t ofRows, int64_t ofCols, int64_t ofSmaller,
+                                               const std::vector<int64_t> &sizes) const {
   auto extent = [&](int64_t of) {
+    if (auto size = static_cast<size_t>(OfFirstSize - of); of <= OfFirstSize)
+      return size < sizes.size() ? sizes[size] : 0;
     return of == OfRows ? ofRows : of == OfCols ? ofCols : of == OfSmaller ? ofSmaller : of;
   };
   return {extent(rows), extent(cols)};
@@ -292,11 +294,27 @@ std::string name(ValueKind kind) {
 
 View view(const Group &group, ValueKind kind) {
   if (!kind.isStored()) {
-    View full = view(group, ValueKind::Full);
-    auto [rows, cols] = kind.extents(full.rows, full.cols, std::min(full.rows, full.cols));
-    return {view(group, ValueKind::One).blocks, rows, cols};
+    // A block has such a value, so a divided matrix has one for each part.
+    Group parts = group;
+    if (parts.parts.empty())
+      for (size_t part = 0; part < group.division.parts.size(); ++part)
+        parts.parts.push_back(static_cast<int64_t>(part));
+    View full = view(parts, ValueKind::Full);
+    auto [rows, cols] =
+        kind.extents(full.rows, full.cols, std::min(full.rows, full.cols), group.sizes);
+    return {view(parts, ValueKind::One).blocks, rows, cols};
   }
   return viewOf(group, keptAxes(group, kind));
+}
+
+ValueKind withNumbers(const Group &group, ValueKind kind) {
+  for (int64_t *extent : {&kind.rows, &kind.cols})
+    for (size_t i = 0; i < group.sizes.size(); ++i)
+      if (*extent == ValueKind::ofSize(static_cast<int64_t>(i))) {
+        *extent = group.sizes[i];
+        break;
+      }
+  return kind;
 }
 
 View computedView(const Group &group, ValueKind kind) {
@@ -400,9 +418,9 @@ std::string_view describe(Initial start) {
   return "a number";
 }
 
-ElementOrder::ElementOrder(const Group &group) {
-  View whole = view(group, ValueKind::Full);
-  if (group.parts.empty()) {
+ElementOrder::ElementOrder(const Group &group, ValueKind kind) {
+  View whole = view(group, kind);
+  if (group.parts.empty() || !kind.isStored()) { // a value of other sizes counts parts as matrices
     matrix = whole.rows * whole.cols;
     begins = {0};
     return;
@@ -454,6 +472,12 @@ int64_t extentOf(const std::vector<Span> &part) {
   for (const Span &span : part)
     extent += span.end - span.begin;
   return extent;
+}
+
+bool haveEqualParts(const Division &division) {
+  return std::all_of(division.parts.begin(), division.parts.end(), [&](const auto &part) {
+    return extentOf(part) == extentOf(division.parts.front());
+  });
 }
 
 static std::string describePart(const Division &division, int64_t part) {

@@ -37,7 +37,10 @@ inline constexpr auto kNames<Reduction> =
 struct ValueKind {
   /// The numbers that name an extent of the block in the place of a constant. They are part of the
   /// serialized form.
-  enum OfBlock : int64_t { OfRows = -1, OfCols = -2, OfSmaller = -3 };
+  enum OfBlock : int64_t { OfRows = -1, OfCols = -2, OfSmaller = -3, OfFirstSize = -4 };
+  /// Size number i of the rule (Group::sizes), as an extent.
+  static constexpr int64_t ofSize(int64_t i) { return OfFirstSize - i; }
+  static constexpr int64_t kMostSizes = 8; ///< of a rule
 
   constexpr ValueKind() = default;
   constexpr ValueKind(int64_t rows, int64_t cols) : rows(rows), cols(cols) {}
@@ -58,8 +61,9 @@ struct ValueKind {
   }
 
   /// The rows and columns of the value, for a block of `ofRows` × `ofCols`. `ofSmaller` is used for
-  /// OfSmaller.
-  std::pair<int64_t, int64_t> extents(int64_t ofRows, int64_t ofCols, int64_t ofSmaller) const;
+  /// OfSmaller, and `sizes` are the rule's. A size that it lacks is 0.
+  std::pair<int64_t, int64_t> extents(int64_t ofRows, int64_t ofCols, int64_t ofSmaller,
+                                      const std::vector<int64_t> &sizes) const;
 
   static void fields(auto &self, auto visit) {
     visit("rows", self.rows);
@@ -76,15 +80,17 @@ inline constexpr ValueKind ValueKind::Gram{OfSmaller, OfSmaller};
 /// The largest constant extent.
 inline constexpr int64_t kMostExtent = int64_t(1) << 40;
 
-/// The words of the IR: kNamedKinds for shapes, kExtents for the block's extents -1, -2 and -3, in this
-/// order.
+/// The words of the IR: kNamedKinds for shapes, kExtents for the block's extents -1, -2, … in this order.
 inline constexpr std::array<std::pair<std::string_view, ValueKind>, 5> kNamedKinds{
     {{"full", ValueKind::Full},
      {"rows", ValueKind::Rows},
      {"cols", ValueKind::Cols},
      {"one", ValueKind::One},
      {"gram", ValueKind::Gram}}};
-inline constexpr auto kExtents = std::to_array<std::string_view>({"rows", "cols", "smaller"});
+inline constexpr auto kExtents =
+    std::to_array<std::string_view>({"rows", "cols", "smaller", "size0", "size1", "size2", "size3",
+                                     "size4", "size5", "size6", "size7"});
+static_assert(kExtents.size() == -ValueKind::OfFirstSize - 1 + ValueKind::kMostSizes);
 
 /// Whether both extents are constants from 1 to kMostExtent or an OfBlock. A shape that was read from bytes
 /// may have others.
@@ -336,6 +342,8 @@ struct Group {
   // Numbers of the rule's states, ascending, that have no placements. They stay with blocks: each rank has
   // these states of the blocks that it computes, whole. Only for rules that compute whole blocks.
   std::vector<int64_t> blockStates;
+  // The sizes that the rule computes from those of a block, by their numbers (ValueKind::ofSize).
+  std::vector<int64_t> sizes;
 
   /// Whether state number `state` of the rule stays with blocks.
   bool staysWithBlocks(int64_t state) const;
@@ -360,6 +368,9 @@ View view(const std::vector<int64_t> &shape, int64_t batchAxes);
 /// batch axes has one block, even if leading axes of the parameter count as many blocks. If matrices are
 /// divided, the blocks are the group's parts.
 View view(const Group &group, ValueKind kind);
+
+/// The kind with numbers in the place of the rule's sizes.
+ValueKind withNumbers(const Group &group, ValueKind kind);
 
 /// The view of a value on the ranks that compute its blocks. If the group has slabs, rows and columns are
 /// those of the longest slab.
@@ -400,10 +411,11 @@ std::string checkFlatten(size_t axes, int64_t batchAxes, int64_t flatten);
 View matrixView(const std::vector<int64_t> &shape, int64_t batchAxes, int64_t flatten);
 
 /// How the elements of a parameter are counted: matrix by matrix, in each of them part by part as the
-/// division lists them, and in each block row by row.
+/// division lists them, and in each block row by row. Elements of a value of other sizes are counted in the
+/// same way.
 class ElementOrder {
 public:
-  explicit ElementOrder(const Group &group);
+  explicit ElementOrder(const Group &group, ValueKind kind = ValueKind::Full);
   /// How many elements of its parameter come before block `within` of the group.
   int64_t before(int64_t within) const {
     auto parts = static_cast<int64_t>(begins.size());
@@ -417,6 +429,8 @@ private:
 
 /// How many rows (columns) a part has.
 int64_t extentOf(const std::vector<Span> &part);
+/// Whether all parts have as many rows (columns).
+bool haveEqualParts(const Division &division);
 /// Describes the parts of a group for messages: "rows 0:4, 8:12 of " for one part, "6 blocks of 4 rows each
 /// of " for several. Empty if the group has whole matrices.
 std::string describeParts(const Group &group);

@@ -60,13 +60,17 @@ int64_t shardStateBytes(const Group &group, const Rule &rule, const Mesh &mesh, 
 }
 
 std::string checkBlockStates(const Group &group, const std::vector<State> &states) {
+  for (size_t i = 0; i < states.size(); ++i)
+    if (!states[i].kind.isStored() && !group.staysWithBlocks(static_cast<int64_t>(i)))
+      return "expected state " + states[i].name + " of " + name(states[i].kind) +
+             " values to stay with blocks in group " + group.name + ", found that it does not";
   if (group.blockStates.empty())
     return {};
-  bool meets = group.computes && !group.hops.empty() && group.slabs.factors.empty();
-  if (!meets || !group.division.parts.empty())
-    return "expected states to stay with blocks only where whole and undivided blocks come "
-           "together, "
-           "found some of group " +
+  bool areWhole = group.computes && group.slabs.factors.empty();
+  bool haveAll = group.parts.size() == group.division.parts.size();
+  if (!areWhole || !haveAll)
+    return "expected states to stay with blocks only where whole blocks, and all of each "
+           "parameter, are computed, found some of group " +
            group.name;
   int64_t last = -1;
   for (int64_t state : group.blockStates) {

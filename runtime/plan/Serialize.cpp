@@ -17,7 +17,7 @@ namespace stepc::plan {
 namespace {
 
 constexpr uint64_t kMagic = 0x4e4c504350455453; // "STEPCPLN"
-constexpr int64_t kVersion = 30;
+constexpr int64_t kVersion = 31;
 
 class PlanWriter {
 public:
@@ -172,6 +172,7 @@ public:
     list(v.slabs.factors, "factors of slabs");
     fields(v.slabs.shortest, v.slabs.longest);
     list(v.blockStates, "states of blocks");
+    list(v.sizes, "sizes of a rule");
   }
   void field(Ref<Segment> v) {
     fields(v.name, v.group);

@@ -14,7 +14,7 @@ void CommonTable::resolve(const Group &group, RankTable &own) const {
   if (!blocks)
     return;
   int64_t perParameter = group.blocksPerParameter();
-  ElementOrder order(group);
+  ElementOrder order(group, value);
   std::vector<int64_t> parameters, before; // by block number, because each block has many rows
   parameters.reserve(blocks->size());
   for (int64_t block : *blocks) {
@@ -159,8 +159,9 @@ CommonTable Expander::common(const Table &table, int64_t rank) {
   result.col = builder.col;
   const Group &group = known->map.groupOf(table.from.segment);
   bool ofSlabs = table.kind == TableKind::BlockChunks && !group.slabs.factors.empty();
-  if (table.from.value == ValueKind::Full && !ofSlabs)
-    result.blockCols = view(group, ValueKind::Full).cols;
+  result.value = table.from.value;
+  if ((result.value == ValueKind::Full || !result.value.isStored()) && !ofSlabs)
+    result.blockCols = view(group, result.value).cols;
   auto make = [&] {
     RankTable rows = builder.rows(known->last == &table ? known->lastRows : 0);
     known->last = &table;

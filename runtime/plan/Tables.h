@@ -130,7 +130,8 @@ struct CommonTable {
   std::shared_ptr<const std::vector<int64_t>>
       blocks; // of the group; null: rows need not be resolved
   int64_t row = 0, col = 0;
-  int64_t blockCols = 0; // of chunks of full values, whose elements are numbered
+  int64_t blockCols = 0; // of chunks of values whose elements are numbered
+  ValueKind value;       // of these chunks
 
   CommonTable() = default;
   /// A table that one rank alone has.

@@ -124,7 +124,8 @@ private:
       return "expected parts of one or gram values of a group with slabs, to be added up in ranges "
              "for its blocks, found " +
              describe(place);
-    if (!place.value.isStored() && !isSummed && !place.isResting(Distribution::Blocks))
+    if (!place.value.isStored() && !isSummed && !place.isResting(Distribution::Blocks) &&
+        !place.isResting(Distribution::StateBlocks))
       return "expected values of shards to travel, and all others in blocks, found " +
              describe(place);
     return {};

@@ -11,6 +11,10 @@ namespace stepc::plan {
 static constexpr int64_t kMaxHeld = int64_t(1) << 36;
 
 Check checkValue(const Group &group, ValueKind kind) {
+  for (int64_t extent : {kind.rows, kind.cols})
+    if (extent <= ValueKind::ofSize(static_cast<int64_t>(group.sizes.size())))
+      return "expected sizes of the group, which has " + std::to_string(group.sizes.size()) +
+             ", found " + name(kind);
   View of = view(group, kind);
   if (of.rows == 0 || of.cols <= kMaxHeld / of.rows)
     return {};

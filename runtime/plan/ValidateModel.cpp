@@ -80,7 +80,9 @@ private:
     for (const State &state : rule.states) {
       if (!isKnown(state.dtype))
         return unknown("a type of state " + state.name, state.dtype);
-      if (!state.kind.isStored())
+      if (!isKnown(state.kind))
+        return "expected extents of state " + state.name + " between 1 and 2^40, or of its block";
+      if (!state.kind.isStored() && (state.master || state.input))
         return "expected state " + state.name + " to be full, rows, cols or one, found " +
                name(state.kind);
       if (state.input && (state.metric || state.master))

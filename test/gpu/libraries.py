@@ -120,6 +120,26 @@ route {{
   AdamW(lr = 1e-3) for rest
 }}
 """
+# Products of values of a rule, transposes of all kinds, and states of sizes of their own.
+MATRICES = f"""{ADAMW}
+optimizer Matrices(lr) {{
+  let r = max(1, floor(0.25 * min(rows, cols)))
+  state L : f32[rows, rows] = identity
+  state R : bf16[cols, cols]
+  state Q : f32[cols, r] = normal
+  L = lerp(L, grad @ transpose(grad), 0.1)
+  R = lerp(R, transpose(grad) @ grad, 0.1)
+  let P = cast(grad, bf16) @ cast(Q, bf16)
+  let D = L - transpose(sum(L, over = columns))
+  Q = Q / (norm(Q, over = rows) + 1e-6) + 0.1 * transpose(transpose(P) @ grad)
+  let u = transpose(D) @ grad @ cast(R, f32) + P @ transpose(Q)
+  param = param - lr * u / (rms(u) + 1e-6)
+}}
+route {{
+  Matrices(lr = 1e-3, seed = 3) for matrix
+  AdamW(lr = 1e-3) for rest
+}}
+"""
 # A state that only matrix space reads and writes, so that it stays with the ranks that compute its blocks.
 BLOCKS = f"""{ADAMW}
 optimizer Between(lr) {{
@@ -332,6 +352,7 @@ def all_cases(small, dry):
         yield Case("example.c_trainer", (EXAMPLES / "c_trainer.optim").read_text(), manifest(plain))
     yield Case("odd", MIXED, manifest(odd_sizes()))
     yield Case("places", PLACES, manifest(gpt(width + 3, 1, "bf16")))
+    yield Case("matrices", MATRICES, manifest(gpt(width + 3, 1, "bf16")))
     yield from rules(1 if small else 4, 6 if small else 14)
     yield from products((1, 2) if small else (1, 2, 7), small, large=not (small or dry))
     yield from worlds((2,) if small else (2, 4, 8), 32 if small else 64)

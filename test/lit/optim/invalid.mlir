@@ -520,9 +520,48 @@ optim.rule @R hyperparameters [] states [#optim.state<"m", f16, full, 1.0e+06 : 
 
 // -----
 
-// A state is a value of a rule, which no Gram matrix is.
-// expected-error @+1 {{expected a state of full, rows, cols or one, found gram}}
-optim.rule @R hyperparameters [] states [#optim.state<"m", f32, gram, 0.0 : f64, false>] {
+// An input lies on shards.
+// expected-error @+1 {{expected an input of full, rows, cols or one, found gram}}
+optim.rule @R hyperparameters [] states [#optim.state<"m", f32, gram, 0.0 : f64, false input = true>] {
+}
+
+// -----
+
+// A master is like its parameter.
+// expected-error @below {{expected a master state that is full and f32, found #optim.state<"m", f32, [rows, rows], 0.000000e+00 : f64, true>}}
+optim.rule @R hyperparameters [] states [#optim.state<"m", f32, [rows, rows], 0.0 : f64, true>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32, #optim.kind<[rows, rows]>>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32, #optim.kind<[rows, rows]>>
+}
+
+// -----
+
+// A state has sizes of its rule.
+// expected-error @below {{expected states of the rule's 0 sizes, found 'tensor<?x?xf32, #optim.kind<[cols, size0]>>'}}
+optim.rule @R hyperparameters [] states [#optim.state<"m", f32, [cols, size0], 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32, #optim.kind<[cols, size0]>>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %param, %m : tensor<?x?xf32>, tensor<?x?xf32, #optim.kind<[cols, size0]>>
+}
+
+// -----
+
+// So has every value.
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.size 0 "r" = %cols
+  // expected-error @below {{expected values of the rule's 1 sizes, found 'tensor<?x?xf32, #optim.kind<[rows, size1]>>'}}
+  %0 = optim.splat %step : tensor<?x?xf32, #optim.kind<[rows, size1]>>
+  optim.yield %param : tensor<?x?xf32>
+}
+
+// -----
+
+// Sizes are numbered in order.
+optim.rule @R hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  // expected-error @below {{expected sizes numbered in order from 0, at most 8, found number 1}}
+  optim.size 1 "r" = %cols
+  optim.yield %param : tensor<?x?xf32>
 }
 
 // -----

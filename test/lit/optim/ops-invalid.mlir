@@ -136,7 +136,7 @@ func.func @f(%x: tensor<?x?xf32, #optim.kind<[cols, 0]>>) {
 
 // -----
 
-// expected-error @below {{expected rows, cols or smaller, found columns}}
+// expected-error @below {{expected rows, cols, smaller, size0, size1, size2, size3, size4, size5, size6 or size7, found columns}}
 // expected-error @below {{failed to parse Optim_Kind parameter 'value'}}
 func.func @f(%x: tensor<?x?xf32, #optim.kind<[columns, 8]>>) {
   return
@@ -480,7 +480,7 @@ func.func @f() {
 
 // Numbers are drawn for the elements of a block.
 func.func @f(%seed: tensor<1x1xf32>, %first: tensor<1x1xi1>) {
-  // expected-error @below {{expected a value for each element of a block, found 'tensor<?x1xf32>'}}
+  // expected-error @below {{expected a value for each element of a block, or of a matrix of other sizes, found 'tensor<?x1xf32>'}}
   %0 = optim.normal %seed, %seed if %first call 0 : tensor<1x1xf32>, tensor<1x1xi1> to tensor<?x1xf32>
   return
 }
@@ -500,5 +500,41 @@ func.func @f(%seed: tensor<1x1xf32>, %first: tensor<?x?xi1>) {
 func.func @f(%seed: f32, %first: i1) {
   // expected-error @below {{expected a call from 0 to 1073741823, found 1073741824}}
   %0 = optim.normal %seed, %seed if %first call 1073741824 : f32, i1 to f32
+  return
+}
+
+// -----
+
+// A transpose exchanges extents.
+func.func @f(%x: tensor<?x?xf32>) {
+  // expected-error @below {{expected a result of the source's type and extents in the other order, found 'tensor<?x?xf32>' of 'tensor<?x?xf32>'}}
+  %0 = optim.transpose %x : tensor<?x?xf32> -> tensor<?x?xf32>
+  return
+}
+
+// -----
+
+// It keeps the type.
+func.func @f(%x: tensor<?x?xf32>) {
+  // expected-error @below {{expected a result of the source's type and extents in the other order, found 'tensor<?x?xbf16, #optim.kind<[cols, rows]>>' of 'tensor<?x?xf32>'}}
+  %0 = optim.transpose %x : tensor<?x?xf32> -> tensor<?x?xbf16, #optim.kind<[cols, rows]>>
+  return
+}
+
+// -----
+
+// A transpose of a block has one source.
+func.func @f(%x: tensor<?x4x6xf32>, %o: tensor<?x6x4xf32>) {
+  // expected-error @below {{expected one source of a transpose, found 2}}
+  %0 = optim.apply #optim.block_transpose %x, %x outs(%o : tensor<?x6x4xf32>) : tensor<?x4x6xf32>, tensor<?x4x6xf32> -> tensor<?x6x4xf32>
+  return
+}
+
+// -----
+
+// And an out of the other extents.
+func.func @f(%x: tensor<?x4x6xf32>, %o: tensor<?x4x6xf32>) {
+  // expected-error @below {{expected an out of the source's type, transposed, found 'tensor<4x6xf32>' of 'tensor<4x6xf32>'}}
+  %0 = optim.apply #optim.block_transpose %x outs(%o : tensor<?x4x6xf32>) : tensor<?x4x6xf32> -> tensor<?x4x6xf32>
   return
 }

@@ -227,3 +227,16 @@ func.func @element(%high: f32, %low: f32, %first: i1, %element: i64, %key: i64) 
   %p = arith.mulf %r, %n : f32
   return %p : f32
 }
+
+// Values of other sizes, and a size that the rule computes.
+// CHECK: optim.rule @Low hyperparameters [] states [#optim.state<"q", f32, [cols, size0], 0.000000e+00 : f64, false start = normal>]
+// CHECK: optim.size 0 "r" = %{{.*}}
+// CHECK: optim.transpose %{{.*}} : tensor<?x?xf32> -> tensor<?x?xf32, #optim.kind<[cols, rows]>>
+// CHECK: optim.position rows : tensor<?x1xf32, #optim.kind<[cols, 1]>>
+optim.rule @Low hyperparameters [] states [#optim.state<"q", f32, [cols, size0], 0.0 : f64, false start = normal>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %q: tensor<?x?xf32, #optim.kind<[cols, size0]>>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.size 0 "r" = %rows
+  %t = optim.transpose %grad : tensor<?x?xf32> -> tensor<?x?xf32, #optim.kind<[cols, rows]>>
+  %n = optim.position rows : tensor<?x1xf32, #optim.kind<[cols, 1]>>
+  optim.yield %param, %q : tensor<?x?xf32>, tensor<?x?xf32, #optim.kind<[cols, size0]>>
+}

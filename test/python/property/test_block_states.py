@@ -57,8 +57,33 @@ RULES = {
       let o = orthogonalize(grad, {POLAR})
       v = lerp(v, o ^ 2, 0.05)
       param = param - lr * orthogonalize(o / (sqrt(v) + 1e-8), {POLAR})""",
+    # Of sizes of their own: square ones, one of them beside a state that could be on shards.
+    "square": """
+      state L : f32[rows, rows] = identity
+      state R : bf16[cols, cols]
+      state v : f32
+      L = lerp(L, grad @ transpose(grad), 0.25)
+      R = lerp(R, transpose(grad) @ grad, 0.25)
+      let u = transpose(L) @ grad @ cast(R, f32)
+      v = lerp(v, u ^ 2, 0.25)
+      param = param - lr * L @ (u / (1 + sqrt(v))) * (1 + max(abs(L - transpose(L))))""",
+    # Of a size that the rule computes. Some elements are drawn.
+    "low rank": """
+      let r = max(1, floor(0.5 * min(rows, cols)))
+      state Q : f32[cols, r] = normal
+      state w : f16[r, 4] = 0.5
+      let P = grad @ Q
+      w = 0.5 * w + 0.01 * norm(transpose(P), over = columns)
+      Q = Q + 0.125 * (cast(transpose(grad), bf16) @ cast(P, bf16)) * transpose(sum(cast(w, f32), over = columns))
+      param = param - lr * P @ transpose(Q)""",
+    # Never read by what travels, and a rule that reduces alone.
+    "apart": """
+      state S : f32[cols, cols]
+      S = 0.5 * S + identity(cols) * sum(grad, over = rows)
+      param = param - lr * grad * max(abs(S))""",
 }
-STAYING = {"between": ["v"], "narrow": ["v"], "two": ["a", "b"], "master": ["v"]}
+STAYING = {"between": ["v"], "narrow": ["v"], "two": ["a", "b"], "master": ["v"], "square": ["L", "R", "v"],
+           "low rank": ["Q", "w"], "apart": ["S"]}  # fmt: skip
 
 
 def spec(name, missing=""):
@@ -151,6 +176,11 @@ def check(folder, chosen, draw):
         each.pop("state_placements", None)
     (folder / "other.json").write_text(manifest_of([other.json()], parameters))
     gradients = {key: value for key, value in tensors.items() if key.startswith("grad:")}
+    for each in parameters:  # no step has made the initial values of a parameter that took none
+        if not single[f"state:{each['name']}:step"].array():
+            states = [key for key in single if key.startswith(f"state:{each['name']}:")]
+            for key in states:
+                del many[key], single[key]
     save(folder / "many.in", many | gradients)
     save(folder / "one.in", single | gradients)
     many = run(folder / "r.optim", folder / "other.json", folder / "many.in", folder / "many.out",

@@ -79,6 +79,8 @@ def rules():
         result[f"r_{name}_columns"] = f"{name}(grad, over = columns)", "[rows]", tolerance
         result[f"r_{name}_rows"] = f"{name}(grad, over = rows)", "[cols]", tolerance
         result[f"r_{name}_full"] = f"grad - {name}(grad, over = rows) * {name}(param, over = columns)", "", 30 * ULP
+    product = "(grad @ transpose(grad)) @ (grad @ identity(cols(grad))) / rows(grad)"
+    result["p_product"] = product, "", 100 * ULP  # sums of 9 products of 7
     for index, chosen in enumerate(COEFFICIENTS):
         # By the conditioning of the iteration: see orthogonalize_error.
         result[f"o_{index}"] = f"orthogonalize(grad, coefficients = {chosen}, precision = f32)", "", None

@@ -65,6 +65,25 @@ TEST(Code, RoundsHalvesAsTheCompilerDoes) {
   EXPECT_EQ(toBrain(0x1.03p0f), 0x3f82);
 }
 
+TEST(Code, Transposes) {
+  // Two blocks of 2 × 40, in bands of the out.
+  std::vector<float> source(160), out(160);
+  for (size_t i = 0; i < source.size(); ++i)
+    source[i] = float(i);
+  TransposeKernel kernel{plan::DType::F32, 2, 40};
+  void *arguments[] = {nullptr, source.data(), out.data()};
+  ASSERT_EQ(kernel.itemsPerBlock(), 2);
+  auto code = makeCode(Kernel(kernel));
+  code->run(arguments, 0, 1);
+  EXPECT_EQ(out[1], 40);
+  EXPECT_EQ(out[2 * 32], 0); // of the next item
+  code->run(arguments, 1, 4);
+  for (int64_t block = 0; block < 2; ++block)
+    for (int64_t row = 0; row < 2; ++row)
+      for (int64_t col = 0; col < 40; ++col)
+        EXPECT_EQ(out[size_t(block * 80 + col * 2 + row)], float(block * 80 + row * 40 + col));
+}
+
 TEST(Code, NormsOfAnySize) {
   std::vector<float> source{3e30f, 4e30f, 3e-30f, 4e-30f}, out(2);
   ReduceKernel kernel;

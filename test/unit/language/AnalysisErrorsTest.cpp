@@ -33,8 +33,6 @@ TEST(NameErrors, All) {
       {"let x = lr(3)",
        {"2:9: error: expected a function, found the value 'lr'",
         "  1:13: note: it is declared here", "  hint: a product is written 'lr * (...)'"}},
-      {"let x = matmul(grad, grad)", {"2:9: error: 'matmul' is not supported yet"}},
-      {"let x = transpose(grad)", {"2:9: error: 'transpose' is not supported yet"}},
       {"let x = stochastic_round(grad)", {"2:9: error: 'stochastic_round' is not supported yet"}},
       {"let x = y\nlet y = lr",
        {"2:9: error: 'y' is used before it is declared", "  3:5: note: the declaration is here"}},

@@ -149,9 +149,9 @@ TEST(Docs, ParserAcceptsExactlyTheGrammar) {
     ++(does ? accepted : refused);
     EXPECT_EQ(does, derives(rules, text)) << text;
   };
-  std::vector<std::string> words = {"a", "1", "\"x\"", "f32", "(",  ")",       "[",     "]",
-                                    "{", "}", ",",     ":",   "=",  "+",       "-",     "*",
-                                    "/", "^", "<",     "==",  "\n", "present", "model", "."};
+  std::vector<std::string> words = {"a", "1", "\"x\"", "f32", "(",       ")",     "[", "]", "{",
+                                    "}", ",", ":",     "=",   "+",       "-",     "*", "/", "@",
+                                    "^", "<", "==",    "\n",  "present", "model", "."};
   for (llvm::StringRef keyword : keywords())
     words.push_back(keyword.str());
   for (int i = 0; i < 1500; ++i) {

@@ -97,7 +97,9 @@ std::string Generator::tensor(unsigned depth) {
   case 7:
     return "(" + a + " - " + b + ")";
   case 8:
-    return "decay(" + a + ", lr, mu)";
+    return inModel || chance(50) ? "decay(" + a + ", lr, mu)"
+                                 : "(cast(" + a + ", f32)" + space() + "@" + space() +
+                                       "transpose(cast(" + b + ", f32)) @ grad)";
   case 9: // In parentheses, so that no further operator makes the number another.
     return "(" + a + space() + oneOf({"+", "-", "*", "/", "^"}) + space() + number() + ")";
   default:

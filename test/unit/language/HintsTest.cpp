@@ -96,7 +96,9 @@ TEST(Hints, Syntax) {
            "did you mean 'f32'?"},
           {"state m : fp32", "2:11: error: expected f32, bf16 or f16, found 'fp32'",
            "did you mean 'f32'?"},
-          {"state m : f32[row]", "2:15: error: expected 'rows', 'cols' or ']', found 'row'",
+          {"state m : f32[row]",
+           "2:15: error: expected 'rows', 'cols', a whole number or the name of a size, found "
+           "'row'",
            "did you mean 'rows'?"},
       },
       /*isSyntax=*/true);
@@ -322,16 +324,16 @@ TEST(Hints, WhatFollowsFromAnErrorIsNotSaid) {
       "rest\n}\n",
       "unknown optimizer 'B'");
   // A hyperparameter's default that cannot be read leaves the others, and a value that cannot be.
-  one("optimizer A(lr, beta = " + std::string("@") + body + route, "unexpected character '@'");
-  one("optimizer A(lr = @, beta = 0.9" + body + "route {\n  A() for rest\n}\n",
-      "unexpected character '@'");
+  one("optimizer A(lr, beta = " + std::string("$") + body + route, "unexpected character '$'");
+  one("optimizer A(lr = $, beta = 0.9" + body + "route {\n  A() for rest\n}\n",
+      "unexpected character '$'");
   one("optimizer A(lr, \"beta\"" + body + "route {\n  A(lr = 1, beta = 2) for rest\n}\n",
       "expected a hyperparameter's name");
   one("optimizer A(lr beta = 1" + body + route, "expected ',' or ')', found 'beta'");
-  one("optimizer A(lr, beta = 1" + body + "route {\n  A(lr = @) for rest\n}\n",
-      "unexpected character '@'");
-  one("optimizer A(lr, beta = 1" + body + "route {\n  A(missing_grad = @, lr = 1) for rest\n}\n",
-      "unexpected character '@'");
+  one("optimizer A(lr, beta = 1" + body + "route {\n  A(lr = $) for rest\n}\n",
+      "unexpected character '$'");
+  one("optimizer A(lr, beta = 1" + body + "route {\n  A(missing_grad = $, lr = 1) for rest\n}\n",
+      "unexpected character '$'");
   // An optimizer whose declaration is misspelt or without a name is no unknown one.
   one("optmizer A(lr, beta = 1" + body + route, "found 'optmizer'");
   one("rule A(lr, beta = 1" + body + route, "found 'rule'");
@@ -367,7 +369,7 @@ route {
   unsigned wrong = 0;
   for (const Token &token : lex(source, none).tokens) {
     std::string spelling = source.text(token.range).str();
-    for (std::string instead : {std::string(), std::string("@"), spelling + "q"}) {
+    for (std::string instead : {std::string(), std::string("$"), spelling + "q"}) {
       std::string edited = text;
       edited.replace(token.range.begin, token.range.end - token.range.begin, instead);
       Result result = check(edited);
@@ -588,8 +590,7 @@ TEST(Hints, SeveralThingsThatALaterVersionWillHave) {
   EXPECT_THAT(
       syntaxErrors("optimizer O() {\n  state l : f32[rows, rows]\n  every 6 steps { l = l }\n}\n"
                    "route { O() for rest }\n"),
-      ElementsAre("2:16: error: a square state is not supported yet",
-                  "3:3: error: 'every' is not supported yet",
+      ElementsAre("3:3: error: 'every' is not supported yet",
                   testing::HasSubstr("  hint: every k steps is ")));
 }
 
@@ -603,15 +604,10 @@ TEST(Hints, WhatALaterVersionWillHave) {
            "every k steps is 'step == k * floor(step / k)'"},
           {"def f(x) { x + 1 }", "2:1: error: 'def' is not supported yet", ""},
           {"import \"x\"", "2:1: error: 'import' is not supported yet", ""},
-          {"state l : f32[rows, rows]\nl = l", "2:14: error: a square state is not supported yet",
-           ""},
-          {"state l : f32[cols][cols]\nl = l", "2:14: error: a square state is not supported yet",
-           ""},
-          {"state l : f32[cols * cols]\nl = l", "2:14: error: a square state is not supported yet",
-           ""},
-          {"state l : f32[rows, cols]\nl = l",
-           "2:14: error: expected [rows], [cols] or [] behind a state's dtype, found [rows, cols]",
-           "a state shaped like the parameter is declared without brackets"},
+          {"state l : f32[cols][cols]\nl = l",
+           "2:14: error: expected two sizes as [rows, cols], found [cols][cols]", ""},
+          {"state l : f32[cols * cols]\nl = l",
+           "2:14: error: expected two sizes as [rows, cols], found [cols * cols]", ""},
       },
       /*isSyntax=*/false);
   const std::string file = "optimizer A(lr) {\n  param = param - lr * grad\n}\n";

@@ -163,9 +163,9 @@ TEST(Parser, Declarations) {
   EXPECT_EQ(dump(*file), "(optimizer A\n"
                          "  (hyperparameter lr)\n"
                          "  (hyperparameter eps -1e-08)\n"
-                         "  (state m bf16 2 0.5)\n"
-                         "  (state v f16 3)\n"
-                         "  (state c f32 1)\n"
+                         "  (state m bf16 [rows, 1] 0.5)\n"
+                         "  (state v f16 [1, cols])\n"
+                         "  (state c f32 [1, 1])\n"
                          "  (master f32)\n"
                          "  (assign param grad)\n)\n"
                          "(route\n"
@@ -224,7 +224,8 @@ TEST(Parser, StatementErrors) {
        {"2:11: error: expected f32, bf16 or f16, found 'f64'",
         "  hint: only scalars are f64, and they are so by themselves"}},
       {"state m : f32[columns]",
-       {"2:15: error: expected 'rows', 'cols' or ']', found 'columns'",
+       {"2:15: error: expected 'rows', 'cols', a whole number or the name of a size, found "
+        "'columns'",
         "  hint: did you mean 'cols'?"}},
       {"state m : f32[rows", {"3:1: error: expected ']', found 'param'"}},
       {"state let : f32",
@@ -346,10 +347,9 @@ TEST(Parser, OneRunReportsErrorsOfManyStatements) {
 
 TEST(Parser, RecoveryInsideParenthesesSkipsArguments) {
   // `coefficients = simple` on a line of its own is no statement.
-  EXPECT_THAT(bodyErrors("let o = orthogonalize(grad,\n  steps = @,\n"
+  EXPECT_THAT(bodyErrors("let o = orthogonalize(grad,\n  steps = $,\n"
                          "  coefficients = simple)\nlet y = )"),
-              ElementsAre("3:11: error: unexpected character '@'",
-                          "  hint: products of matrices are not supported yet",
+              ElementsAre("3:11: error: unexpected character '$'",
                           "5:9: error: expected a value, found ')'"));
 }
 

@@ -122,11 +122,11 @@ TEST(Random, RandomBytesNeverCrash) {
 TEST(Random, RandomTokensNeverCrash) {
   Generator generator(seed() + 4);
   std::vector<std::string> words = {
-      "(",      ")",        "{",    "}",    "[",     "]",   ",",
-      ":",      "=",        "+",    "-",    "*",     "^",   "<",
-      "1",      "\"a\"",    "x",    "\n",   "over",  "f32", "orthogonalize",
-      "// c\n", "restarts", "form", "gram", "model", ".",   "skip",
-      "when",   "finite"};
+      "(",      ")",        "{",    "}",        "[",     "]",   ",",
+      ":",      "=",        "+",    "-",        "*",     "^",   "<",
+      "1",      "\"a\"",    "x",    "\n",       "over",  "f32", "orthogonalize",
+      "// c\n", "restarts", "form", "gram",     "model", ".",   "skip",
+      "when",   "finite",   "@",    "transpose"};
   for (llvm::StringRef keyword : keywords())
     words.push_back(keyword.str());
   for (int i = 0; i < 2000; ++i) {

@@ -22,9 +22,9 @@ static_assert(isEnumerator<Two::Other>() && !isEnumerator<static_cast<Two>(2)>()
 namespace {
 
 template <typename Enum> class EnumTest : public testing::Test {};
-using Enums = testing::Types<DType, PlacementKind, ShardsKind, MissingGrad,
-                             Division::Axis, BlockSizes, Distribution::Kind, End, TableKind,
-                             CollectiveKind, Accumulation, Reduction>;
+using Enums =
+    testing::Types<DType, PlacementKind, ShardsKind, MissingGrad, Division::Axis, BlockSizes,
+                   Distribution::Kind, End, TableKind, CollectiveKind, Accumulation, Reduction>;
 TYPED_TEST_SUITE(EnumTest, Enums);
 
 TYPED_TEST(EnumTest, EveryNameParsesBack) {
@@ -71,12 +71,16 @@ TEST(ValueKinds, AreNamedOrSayTheirExtents) {
     EXPECT_EQ(name(kind), word);
     EXPECT_EQ(kind.isStored(), word != "gram") << word;
   }
-  for (int64_t wrong : {int64_t(-4), int64_t(0), kMostExtent + 1}) {
+  for (int64_t wrong : {ValueKind::ofSize(ValueKind::kMostSizes), int64_t(0), kMostExtent + 1}) {
     EXPECT_FALSE(isKnown(ValueKind{wrong, 1}));
     EXPECT_FALSE(isKnown(ValueKind{1, wrong}));
     EXPECT_EQ(name(ValueKind{1, wrong}), "?");
   }
-  EXPECT_EQ((ValueKind{ValueKind::OfCols, 8}.extents(5, 7, 5)), std::pair(int64_t(7), int64_t(8)));
+  EXPECT_EQ((ValueKind{ValueKind::OfCols, 8}.extents(5, 7, 5, {})),
+            std::pair(int64_t(7), int64_t(8)));
+  EXPECT_EQ((ValueKind{ValueKind::ofSize(1), ValueKind::ofSize(0)}.extents(5, 7, 5, {3, 4})),
+            std::pair(int64_t(4), int64_t(3)));
+  EXPECT_EQ(name(ValueKind{ValueKind::OfCols, ValueKind::ofSize(1)}), "[cols, size1]");
 }
 
 TEST(ValueKinds, HaveViewsOfTheirExtents) {
@@ -88,7 +92,8 @@ TEST(ValueKinds, HaveViewsOfTheirExtents) {
         std::tuple(ValueKind{ValueKind::OfCols, 8}, 7, 8),
         std::tuple(ValueKind{2, ValueKind::OfSmaller}, 2, 5)}) {
     View view = plan::view(group, kind);
-    EXPECT_EQ(std::tuple(view.blocks, view.rows, view.cols), std::tuple(3, rows, cols)) << name(kind);
+    EXPECT_EQ(std::tuple(view.blocks, view.rows, view.cols), std::tuple(3, rows, cols))
+        << name(kind);
   }
 }
 

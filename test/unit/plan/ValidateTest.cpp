@@ -81,9 +81,9 @@ TEST(Plan, ValidationNamesWhatIsWrong) {
   EXPECT_EQ(message([](Plan &p) { p.groups[0].hops[0].base.pop_back(); }),
             "group group: expected 3 positions for the blocks of a hop, found 2");
   EXPECT_EQ(
-      message([](Plan &p) { p.groups[0].blockStates = {0}; }),
-      "group group: expected states to stay with blocks only where whole and undivided blocks come "
-      "together, found some of group group");
+      message([](Plan &p) { p.rules[0].states[0].kind = {ValueKind::OfRows, ValueKind::OfRows}; }),
+      "group group: expected state m"
+      " of [rows, rows] values to stay with blocks in group group, found that it does not");
   // A hop may own again what an earlier one replicates, all of it and nothing else.
   auto hops = [&](std::vector<Factor> replicated, std::vector<Factor> owned, bool more) {
     return message([&](Plan &p) {
@@ -152,7 +152,9 @@ TEST(Plan, ValidationNamesWhatIsWrong) {
   };
   EXPECT_THAT(valued({0, 1}), HasSubstr("expected extents of a value between 1 and 2^40, or of its "
                                         "block, found 0 and 1"));
-  EXPECT_THAT(valued({1, -4}), HasSubstr(", found 1 and -4"));
+  EXPECT_THAT(valued({1, -12}), HasSubstr(", found 1 and -12"));
+  EXPECT_THAT(valued({1, ValueKind::ofSize(0)}),
+              HasSubstr("expected sizes of the group, which has 0, found [1, size0]"));
   EXPECT_THAT(valued({kMostExtent + 1, 1}), HasSubstr(", found 1099511627777 and 1"));
   EXPECT_THAT(valued({kMostExtent, kMostExtent}),
               HasSubstr("expected at most 68719476736 elements in a value of a block, found "

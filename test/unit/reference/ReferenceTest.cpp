@@ -75,7 +75,7 @@ protected:
         mlir::IntegerAttr(), mlir::TypeAttr::get(type), mlir::TypeAttr::get(type),
         mlir::FlatSymbolRefAttr::get(&context, "mesh"), builder.getArrayAttr({}), mlir::ArrayAttr(),
         mlir::ArrayAttr(), optim::BlocksAttr(), mlir::UnitAttr(), optim::BlocksAttr(),
-        builder.getStrArrayAttr({}), mlir::FlatSymbolRefAttr());
+        builder.getStrArrayAttr({}), mlir::FlatSymbolRefAttr(), mlir::DenseI64ArrayAttr());
   }
 
   Tensor random(std::vector<int64_t> shape) {

@@ -1,0 +1,79 @@
+//===- RuleSizes.cpp - Sizes of a rule's values, by parameter --------------===//
+
+#include "passes/decide/RuleSizes.h"
+
+#include "dialects/optim/Saturate.h"
+#include "passes/decide/SizeEvaluator.h"
+
+#include "llvm/ADT/SetVector.h"
+#include "llvm/Support/FormatVariadic.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace stepc;
+using namespace stepc::optim;
+
+static constexpr int64_t kMostSize = int64_t(1) << 20;
+static constexpr int64_t kMostStateBytes = int64_t(8) << 30; // of a block
+
+/// Verifies a state that has sizes of its own, as which each block has a matrix.
+static LogicalResult checkState(ParameterOp parameter, RuleOp rule, StateAttr state) {
+  plan::Group group = parameter.toPlan();
+  plan::View each = plan::view(group, state.getKind()), block = group.matrix();
+  int64_t bytes = saturatingMul(saturatingMul(each.rows, each.cols),
+                                state.getType().getIntOrFloatBitWidth() / 8);
+  if (bytes <= kMostStateBytes)
+    return success();
+  auto diag = parameter.emitError("parameter '")
+              << parameter.getSymName() << "': expected at most 8 GiB of state " << state.getName()
+              << " of optimizer " << rule.getSymName() << ", found "
+              << llvm::formatv("{0:f0}", std::ldexp(double(bytes), -30)).str() << " GiB for "
+              << each.rows << " x " << each.cols << " beside a matrix of " << block.rows << " x "
+              << block.cols;
+  diag.attachNote()
+      << "declare the optimizer 'wide', which puts the shorter side first, or leave such "
+         "matrices to another one: 'for matrix where rows <= 8192'";
+  return diag;
+}
+
+LogicalResult decide::setRuleSizes(ParameterOp parameter, RuleOp rule) {
+  auto ops = llvm::to_vector(rule.getBody().getOps<SizeOp>());
+  if (ops.empty() && !rule.hasStatesOfOtherSizes())
+    return success();
+  plan::Group group = parameter.toPlan();
+  if (!plan::haveEqualParts(group.division)) {
+    auto diag = parameter.emitError("parameter '")
+                << parameter.getSymName() << "': expected blocks of one size, because optimizer "
+                << rule.getSymName() << " has matrices of other sizes for each block, found ";
+    llvm::SetVector<int64_t> sizes;
+    for (const std::vector<plan::Span> &part : group.division.parts)
+      sizes.insert(plan::extentOf(part));
+    llvm::interleaveComma(sizes, diag);
+    return diag << (group.division.axis == plan::Division::Rows ? " rows" : " columns");
+  }
+  for (size_t part = 0; part < group.division.parts.size(); ++part)
+    group.parts.push_back(int64_t(part));
+  SizeEvaluator evaluator(rule.getBody().front(), rule.getBody().getArguments().take_back(3),
+                          group);
+  SmallVector<int64_t> sizes;
+  for (SizeOp op : ops) {
+    std::optional<double> value = evaluator.numberOf(op.getValue());
+    if (!value)
+      return op.emitError("expected a size that follows from rows, cols, numel and numbers alone");
+    if (!(*value >= 1 && *value <= double(kMostSize) && *value == std::floor(*value))) {
+      auto diag = op.emitError("expected a size from 1 to 2^20 that is a whole number, found ")
+                  << *value << " for the blocks of parameter '" << parameter.getSymName() << "', "
+                  << group.rows() << " x " << group.cols();
+      diag.attachNote() << "'max(1, floor(x))' is a whole number of 1 at least";
+      return diag;
+    }
+    sizes.push_back(int64_t(*value));
+  }
+  if (!sizes.empty())
+    parameter.setSizes(sizes);
+  for (auto state : rule.getStates().getAsRange<StateAttr>())
+    if (!state.getKind().isStored() && failed(checkState(parameter, rule, state)))
+      return failure();
+  return success();
+}
