@@ -119,8 +119,10 @@ LogicalResult PositionOp::verify() {
   bool ofRows = getAxis() == plan::Division::Rows;
   if (!tensor)
     return success();
-  if (std::optional<ValueKind> kind = kindOf(tensor);
-      tensor.getRank() == 2 && kind && (ofRows ? kind->cols : kind->rows) == 1)
+  std::optional<ValueKind> kind = kindOf(tensor);
+  int64_t counted = kind ? (ofRows ? kind->rows : kind->cols) : 1;
+  int64_t other = kind ? (ofRows ? kind->cols : kind->rows) : 1;
+  if (tensor.getRank() == 2 && counted != 1 && other == 1)
     return success();
   return emitOpError("expected one value per ")
          << (ofRows ? "row" : "column") << ", found " << tensor;

@@ -81,7 +81,7 @@ def Optim_NormalOp : Optim_Op<"normal", [Pure, AllTypesMatch<["high", "low"]>, A
   let hasVerifier = 1;
 }
 
-def Optim_SizeOp : Optim_Op<"size"> {
+def Optim_SizeOp : Optim_Op<"size", [HasParent<"RuleOp">]> {
   let summary = "a scalar that is a size of values of the rule";
   let description = [{
     ```mlir

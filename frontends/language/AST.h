@@ -70,6 +70,7 @@ struct StateDeclaration {
   plan::Initial start = plan::Initial::Number;
   SourceRange range;
   SourceRange sizes;       ///< The brackets with its sizes; empty without.
+  SourceRange starts;      ///< analysis: where `start` is named
   bool isAssigned = false; ///< analysis
   bool isRead = false;     ///< analysis: read by any statement, also by the one that assigns it
   uint32_t depth = 0;      ///< analysis: Expr::depth of the value that was assigned last
@@ -322,8 +323,11 @@ protected:
 
 /// `let NAME = value`: a name for a value, for the rest of the body. If it is the model's, rules may read it.
 struct LetStatement : Statement {
-  bool isUsed = false; ///< analysis
-  bool isSize = false; ///< analysis: values have so many rows or columns
+  bool isUsed = false;                ///< analysis
+  bool isSize = false;                ///< analysis: values have so many rows or columns
+  const LetStatement *same = nullptr; ///< analysis: the `let` of which this is another name
+  /// analysis: the first part for which the value is not known before a step. Null if it is known.
+  const Expr *unknown = nullptr;
   LetStatement(SourceRange range, Name target, ExprPtr value)
       : Statement(Kind::Let, range, std::move(target), std::move(value)) {}
   static bool classof(const Statement *s) { return s->kind == Kind::Let; }

@@ -151,15 +151,8 @@ void BodyAnalyzer::declareAll() {
                             "expected " + Twine(state->isInput ? "a default" : "an initial value") +
                                 " that " + Twine(spell(state->element)) + " can hold, found " +
                                 describeLoss(state->initial->value, loss));
-      if (state->isInput && !state->shape.isOfParameter()) {
-        diagnostics.error(state->sizes,
-                          "expected an input of the parameter's sizes, or one value per row, "
-                          "column or block, found " +
-                              lang::describe(state->shape));
-        state->element = ElementType::Invalid;
-      }
-      if (state->element != ElementType::Invalid && state->shape != Shape::Full &&
-          state->shape.hasSeveral() &&
+      bool saysSizes = state->shape != Shape::Full || state->sizes.end > state->sizes.begin;
+      if (state->element != ElementType::Invalid && saysSizes && state->shape.hasSeveral() &&
           !needMatrix(state->range, "state '" + Twine(state->name.text) + "' with " +
                                         lang::describe(state->shape)))
         state->element = ElementType::Invalid; // so that assignments to it are no errors as well
@@ -212,7 +205,13 @@ void BodyAnalyzer::run() {
     warnNotFinite();
 }
 
-void BodyAnalyzer::analyzeLet(LetStatement &let) { analyzeExpr(*let.value); }
+void BodyAnalyzer::analyzeLet(LetStatement &let) {
+  analyzeExpr(*let.value);
+  const auto *name = llvm::dyn_cast<NameExpr>(let.value.get());
+  if (name && name->let)
+    let.same = name->let->same ? name->let->same : name->let;
+  let.unknown = unknownIn(*let.value);
+}
 
 void BodyAnalyzer::analyzeAssign(AssignStatement &assign) {
   // A second assignment is an error by itself, whatever it reads.

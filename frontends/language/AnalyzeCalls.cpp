@@ -351,7 +351,7 @@ Type BodyAnalyzer::analyzeReduction(CallExpr &call) {
   if (!type.isValid())
     return {};
   if (!type.shape.hasSeveral() || (over && !type.shape.isMatrix())) {
-    std::string wanted = over ? lang::describe(Shape::Full) : "a tensor of several values";
+    std::string wanted = over ? "a matrix" : "a tensor of several values";
     Diagnostic &error =
         diagnostics.error(operand.range, "expected " + wanted + ", found " + describe(type));
     if (over && type.shape.hasSeveral())
@@ -371,20 +371,11 @@ Type BodyAnalyzer::analyzeTranspose(CallExpr &call) {
 }
 
 const Expr *BodyAnalyzer::unknownIn(const Expr &expr) const {
-  auto firstOf = [&](std::initializer_list<const Expr *> parts) -> const Expr * {
-    for (const Expr *part : parts)
-      if (const Expr *unknown = unknownIn(*part))
-        return unknown;
-    return nullptr;
-  };
-  if (expr.constant)
-    return nullptr;
   if (const auto *name = llvm::dyn_cast<NameExpr>(&expr)) {
     using Symbol = NameExpr::Symbol;
-    if (name->let)
-      return unknownIn(*name->let->value) ? &expr : nullptr;
-    bool isKnown = name->symbol == Symbol::Rows || name->symbol == Symbol::Cols ||
-                   name->symbol == Symbol::Numel;
+    bool isKnown = name->let ? !name->let->unknown
+                             : name->symbol == Symbol::Rows || name->symbol == Symbol::Cols ||
+                                   name->symbol == Symbol::Numel;
     return isKnown ? nullptr : &expr;
   }
   if (const auto *unary = llvm::dyn_cast<UnaryExpr>(&expr))
@@ -403,20 +394,19 @@ const Expr *BodyAnalyzer::unknownIn(const Expr &expr) const {
     }
     return nullptr;
   }
-  const auto *call = llvm::dyn_cast<CallExpr>(&expr);
-  if (call && call->function) {
+  if (const auto *call = llvm::dyn_cast<CallExpr>(&expr); call && call->function) {
     if (*call->function == Function::RowsOf || *call->function == Function::ColsOf)
       return nullptr;
     const FunctionInfo *info = findFunction(call->callee.text);
-    if (info && info->fold && *call->function != Function::Exp &&
-        *call->function != Function::Log) {
-      for (const ExprPtr &argument : call->arguments)
-        if (const Expr *unknown = firstOf({argument.get()}))
-          return unknown;
-      return nullptr;
-    }
+    if (!info || !info->fold || *call->function == Function::Exp ||
+        *call->function == Function::Log)
+      return &expr;
+    for (const ExprPtr &argument : call->arguments)
+      if (const Expr *unknown = unknownIn(*argument))
+        return unknown;
+    return nullptr;
   }
-  return &expr;
+  return llvm::isa<NumberExpr>(expr) ? nullptr : &expr;
 }
 
 std::optional<Size> BodyAnalyzer::sizeOf(const Expr &expr) {
@@ -428,15 +418,24 @@ std::optional<Size> BodyAnalyzer::sizeOf(const Expr &expr) {
       return Size::Rows;
     if (name->symbol == NameExpr::Symbol::Cols)
       return Size::Cols;
-    if (!name->let || value || !name->let->value->type.isScalar() ||
-        name->let->value->type.isCondition())
+    if (!name->let || value)
       return std::nullopt;
-    if (std::optional<Size> same = sizeOf(*name->let->value))
-      return same;
-    if (unknownIn(*name->let->value))
+    const LetStatement &let = name->let->same ? *name->let->same : *name->let;
+    if (!let.value->type.isScalar() || let.value->type.isCondition())
       return std::nullopt;
-    symbols[name->name].let->isSize = true;
-    return Size{Size::Of::Let, 0, source.text(name->let->target.range)};
+    if (!llvm::isa<NameExpr>(*let.value) ||
+        llvm::cast<NameExpr>(*let.value).symbol != NameExpr::Symbol::Let)
+      if (std::optional<Size> same = sizeOf(*let.value))
+        return same;
+    if (let.unknown)
+      return std::nullopt;
+    LetStatement *declared = symbols[let.target.text].let;
+    if (!declared->isSize && ++sizes > stepc::plan::ValueKind::kMostSizes)
+      diagnostics.error(let.target.range, "expected at most " +
+                                              Twine(stepc::plan::ValueKind::kMostSizes) +
+                                              " sizes of values in a rule, found more");
+    declared->isSize = true;
+    return Size{Size::Of::Let, 0, source.text(let.target.range)};
   }
   if (const auto *call = llvm::dyn_cast<CallExpr>(&expr))
     if (call->function == Function::RowsOf || call->function == Function::ColsOf)
@@ -496,11 +495,37 @@ void BodyAnalyzer::resolveSizes(StateDeclaration &state) {
       *size = *known;
       continue;
     }
-    const Expr *unknown = name.type.isScalar() ? unknownIn(*let->value) : nullptr;
+    const Expr *unknown = name.type.isScalar() ? let->unknown : nullptr;
     refuse(name.constant ? "'" + size->name + "', which is " + spellNumber(*name.constant)
            : unknown     ? "'" + size->name + "', which reads '" + source.text(unknown->range) + "'"
                          : "'" + size->name + "', " + describe(name.type));
   }
+  if (state.element != ElementType::Invalid)
+    checkStart(state);
+}
+
+/// Checks that the state has the sizes of what it starts at, and an input those of the parameter.
+void BodyAnalyzer::checkStart(StateDeclaration &state) {
+  using stepc::plan::Initial;
+  if (state.isInput && !state.shape.isOfParameter()) {
+    diagnostics.error(state.sizes,
+                      "expected an input of the parameter's sizes, or one value per row, "
+                      "column or block, found " +
+                          lang::describe(state.shape));
+    state.element = ElementType::Invalid;
+    return;
+  }
+  bool isSquare = state.shape.isMatrix() && state.shape.rows == state.shape.cols;
+  if (state.start == Initial::Number || state.shape == Shape::Full ||
+      (isSquare && state.start == Initial::Identity) ||
+      (state.shape.isMatrix() && state.start == Initial::Normal))
+    return;
+  diagnostics
+      .error(state.starts, "expected a number, because '" + Twine(state.name.text) + "' has " +
+                               lang::describe(state.shape) + ", found '" +
+                               source.text(state.starts) + "'")
+      .withNote(state.range, "the state is declared here")
+      .withHint("only a state shaped like the parameter can start at it");
 }
 
 Type BodyAnalyzer::analyzeIdentity(CallExpr &call) {

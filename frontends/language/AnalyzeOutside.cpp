@@ -154,19 +154,8 @@ static bool startsAtValue(StateDeclaration &state, Body &body, Diagnostics &diag
     addSeed(*rule, name->range);
   // At most so many operations make the value, round it to the state's type and choose it.
   state.depth = 16;
-  bool isSquare = state.shape.isMatrix() && state.shape.rows == state.shape.cols;
-  bool fits = state.shape == Shape::Full ||
-              (isSquare && *start == stepc::plan::Initial::Identity) ||
-              (state.shape.isMatrix() && *start == stepc::plan::Initial::Normal);
-  if (!fits) {
-    diagnostics
-        .error(name->range, "expected a number, because '" + Twine(state.name.text) + "' has " +
-                                describe(state.shape) + ", found '" + name->name + "'")
-        .withNote(state.range, "the state is declared here")
-        .withHint("only a state shaped like the parameter can start at it");
-    return true;
-  }
   state.start = *start;
+  state.starts = name->range;
   if (*start == stepc::plan::Initial::Identity && !rule->needsMatrix)
     rule->needsMatrix = MatrixNeed{name->range, "'identity'"};
   return true;

@@ -124,6 +124,7 @@ protected:
   const Expr *unknownIn(const Expr &expr) const;
   /// Replaces the names of sizes in the declaration of a state. The `let`s above it must have been analyzed.
   void resolveSizes(StateDeclaration &state);
+  void checkStart(StateDeclaration &state);
   bool resolveCoefficients(CallExpr &call, Orthogonalization &result);
   bool resolveForm(CallExpr &call, Orthogonalization &result);
   bool checkGrowth(CallExpr &call, const Orthogonalization &result);
@@ -138,6 +139,7 @@ protected:
   llvm::StringMap<Symbol> symbols;
   bool isResultMisspelt = false; ///< An assignment to the misspelt result was reported.
   const AssignStatement *resultAssignment = nullptr;
+  int64_t sizes = 0;      ///< How many `let`s are sizes.
   uint32_t gradDepth = 0; ///< Expr::depth of the gradient.
   uint32_t skipDepth = 0; ///< Expr::depth of the conditions so far that skip the step, joined.
   /// Expressions at which constants become NaN or infinite, and divisions by a constant 0.

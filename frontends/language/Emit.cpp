@@ -74,6 +74,9 @@ Value BodyEmitter::toElement(Location loc, Value value, ElementType element) {
   mlir::Type wanted = elementType(element);
   if (!type || type.getElementType() == wanted)
     return value;
+  if (auto wide = value.getDefiningOp<arith::ExtFOp>();
+      wide && cast<RankedTensorType>(wide.getIn().getType()).getElementType() == wanted)
+    return wide.getIn();
   // So that a product reads the matrix itself.
   if (auto transpose = value.getDefiningOp<optim::TransposeOp>())
     return optim::TransposeOp::create(builder, loc, toElement(loc, transpose.getSource(), element));

@@ -74,6 +74,8 @@ Value BodyEmitter::emitPosition(Location loc, plan::Division::Axis axis, Size si
 }
 
 Value BodyEmitter::emitIdentity(Location loc, Shape shape) {
+  if (!shape.hasSeveral())
+    return toShape(loc, constant(loc, 1), shape);
   Value row = toShape(loc, emitPosition(loc, plan::Division::Rows, shape.rows), shape);
   Value col = toShape(loc, emitPosition(loc, plan::Division::Columns, shape.cols), shape);
   Value isEqual = arith::CmpFOp::create(builder, loc, CmpFPredicate::OEQ, row, col);
@@ -93,7 +95,9 @@ Value BodyEmitter::emitSize(Location loc, Size size) {
 /// A product reads a factor that is a transpose from the matrix itself.
 Value BodyEmitter::emitProduct(const BinaryExpr &binary, Value lhs) {
   Location loc = locate(binary.opRange);
-  Value rhs = emit(*binary.rhs);
+  // A state is read as f32, and multiplied as it is stored.
+  Value rhs = toElement(loc, emit(*binary.rhs), binary.rhs->type.element);
+  lhs = toElement(loc, lhs, binary.lhs->type.element);
   bool isTransposed[2] = {};
   for (auto [factor, transposed] : llvm::zip(std::array{&lhs, &rhs}, isTransposed))
     if (auto transpose = factor->getDefiningOp<optim::TransposeOp>()) {

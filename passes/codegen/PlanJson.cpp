@@ -152,6 +152,10 @@ private:
       for (int64_t state : group.blockStates)
         json.value(plan.rules[group.rule].states[state].name);
     });
+    json.attributeArray("sizes", [&] {
+      for (int64_t size : group.sizes)
+        json.value(size);
+    });
     if (!group.division.parts.empty()) {
       json.attributeObject("blocks", [&] {
         json.attribute("axis", group.division.axis == plan::Division::Rows ? "rows" : "columns");

@@ -35,7 +35,7 @@ std::vector<int64_t> keptBases(GroupOp group, const GroupGeometry &geometry,
                                DictionaryAttr owners) {
   auto rule = SymbolTable::lookupNearestSymbolFrom<RuleOp>(group, group.getRuleAttr());
   std::vector<int64_t> kept(size_t(geometry.blockCount()), kNone);
-  if (!rule.getBlockStatesAttr())
+  if (!rule.getBlockStatesAttr() && !rule.hasStatesOfOtherSizes())
     return kept;
   Bases bases(geometry);
   llvm::DenseMap<int64_t, int64_t> baseOf; // by global rank

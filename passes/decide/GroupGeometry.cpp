@@ -176,7 +176,7 @@ std::vector<ListMove> decide::listMoves(const GroupGeometry &geometry, RuleOp ru
 }
 
 bool decide::hasMatrixSpace(RuleOp rule) {
-  return llvm::is_contained(writesOf(rule), Space::Matrix) ||
+  return rule.hasStatesOfOtherSizes() || llvm::is_contained(writesOf(rule), Space::Matrix) ||
          llvm::any_of(rule.getBody().front(),
                       [](Operation &op) { return spaceOf(&op) == Space::Matrix; });
 }

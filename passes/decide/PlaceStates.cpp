@@ -32,7 +32,17 @@ public:
   explicit Room(ModuleOp module) {
     if (auto given = module->getAttrOfType<IntegerAttr>(kStateLimitAttr)) {
       limit = given.getInt();
-      bytes.fixed = fixedStateBytes(module, {});
+      // Blocks whose states have sizes of their own have no owners yet.
+      SmallVector<GroupOp> owned;
+      for (auto group : module.getOps<GroupOp>())
+        if (auto rule = SymbolTable::lookupNearestSymbolFrom<RuleOp>(group, group.getRuleAttr());
+            rule.hasStatesOfOtherSizes() && group.lacksBases()) {
+          GroupGeometry geometry(group);
+          int64_t each = plan::blockStateBytes(geometry.group, optim::toPlan(rule));
+          bytes.kinds.push_back({geometry.mesh.ranks, each, geometry.blockCount()});
+          owned.push_back(group);
+        }
+      bytes.fixed = fixedStateBytes(module, owned);
     }
   }
 
@@ -55,10 +65,13 @@ private:
   static void add(cost::OwnerProblem &next, const GroupGeometry &geometry, RuleOp copy) {
     plan::Rule rule = optim::toPlan(copy);
     plan::Group placed = geometry.group;
+    placed.blockStates.clear();
     for (unsigned i = 0; i < copy.getNumStates(); ++i)
       if (copy.isBlockState(i))
         placed.blockStates.push_back(i);
-    int64_t each = plan::blockStateBytes(placed, rule);
+    // What stays with the blocks anyway counts already.
+    int64_t each =
+        plan::blockStateBytes(placed, rule) - plan::blockStateBytes(geometry.group, rule);
     for (auto [position, rank] : llvm::enumerate(geometry.mesh.ranks))
       next.fixed[rank] +=
           geometry.parameters *

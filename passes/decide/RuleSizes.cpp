@@ -6,6 +6,7 @@
 #include "passes/decide/SizeEvaluator.h"
 
 #include "llvm/ADT/SetVector.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <cmath>
@@ -14,8 +15,14 @@ using namespace mlir;
 using namespace stepc;
 using namespace stepc::optim;
 
-static constexpr int64_t kMostSize = int64_t(1) << 20;
 static constexpr int64_t kMostStateBytes = int64_t(8) << 30; // of a block
+
+/// A number for people: 2.5, 4.
+static std::string spelled(double value) {
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format("%.10g", value);
+  return text;
+}
 
 /// Verifies a state that has sizes of its own, as which each block has a matrix.
 static LogicalResult checkState(ParameterOp parameter, RuleOp rule, StateAttr state) {
@@ -31,9 +38,10 @@ static LogicalResult checkState(ParameterOp parameter, RuleOp rule, StateAttr st
               << llvm::formatv("{0:f0}", std::ldexp(double(bytes), -30)).str() << " GiB for "
               << each.rows << " x " << each.cols << " beside a matrix of " << block.rows << " x "
               << block.cols;
-  diag.attachNote()
-      << "declare the optimizer 'wide', which puts the shorter side first, or leave such "
-         "matrices to another one: 'for matrix where rows <= 8192'";
+  bool ofRows =
+      state.getKind().rows == ValueKind::OfRows || state.getKind().cols == ValueKind::OfRows;
+  diag.attachNote() << "leave such matrices to another optimizer: 'for matrix where "
+                    << (ofRows ? "rows" : "cols") << " <= 8192'";
   return diag;
 }
 
@@ -61,9 +69,10 @@ LogicalResult decide::setRuleSizes(ParameterOp parameter, RuleOp rule) {
     std::optional<double> value = evaluator.numberOf(op.getValue());
     if (!value)
       return op.emitError("expected a size that follows from rows, cols, numel and numbers alone");
-    if (!(*value >= 1 && *value <= double(kMostSize) && *value == std::floor(*value))) {
-      auto diag = op.emitError("expected a size from 1 to 2^20 that is a whole number, found ")
-                  << *value << " for the blocks of parameter '" << parameter.getSymName() << "', "
+    if (!(*value >= 1 && *value <= double(ValueKind::kMostSize) && *value == std::floor(*value))) {
+      auto diag = op.emitError("expected a whole number from 1 to 2^20 as the size '")
+                  << op.getName() << "', found " << spelled(*value)
+                  << " for the blocks of parameter '" << parameter.getSymName() << "', "
                   << group.rows() << " x " << group.cols();
       diag.attachNote() << "'max(1, floor(x))' is a whole number of 1 at least";
       return diag;

@@ -98,6 +98,15 @@ void SizeEvaluator::visitConstant(arith::ConstantOp op) {
     truths[op.getResult()] = truth.getValue();
 }
 
+/// IEEE 754's maximum, as arith.maximumf has it: of two zeros +0 if one is, and NaN of a NaN.
+static double greater(double a, double b) {
+  if (std::isnan(a) || std::isnan(b))
+    return std::numeric_limits<double>::quiet_NaN();
+  if (a == 0 && b == 0)
+    return std::signbit(a) ? b : a;
+  return std::max(a, b);
+}
+
 void SizeEvaluator::visitArithmetic(Operation *op) {
   SmallVector<double> x;
   for (Value operand : op->getOperands()) {
@@ -106,22 +115,19 @@ void SizeEvaluator::visitArithmetic(Operation *op) {
       return;
     x.push_back(*known);
   }
-  // std::max and std::min differ from the operations for a NaN, and for 0 and -0.
-  bool areOrdered = x.size() == 2 && (x[0] < x[1] || x[0] > x[1] || (x[0] == x[1] && x[0] != 0));
   double &result = numbers[op->getResult(0)];
-  bool isKnown =
-      llvm::TypeSwitch<Operation *, bool>(op)
-          .Case([&](arith::AddFOp) { return result = x[0] + x[1], true; })
-          .Case([&](arith::SubFOp) { return result = x[0] - x[1], true; })
-          .Case([&](arith::MulFOp) { return result = x[0] * x[1], true; })
-          .Case([&](arith::DivFOp) { return result = x[0] / x[1], true; })
-          .Case([&](arith::NegFOp) { return result = -x[0], true; })
-          .Case([&](math::SqrtOp) { return result = std::sqrt(x[0]), true; })
-          .Case([&](math::FloorOp) { return result = std::floor(x[0]), true; })
-          .Case([&](math::AbsFOp) { return result = std::fabs(x[0]), true; })
-          .Case([&](arith::MaximumFOp) { return result = std::max(x[0], x[1]), areOrdered; })
-          .Case([&](arith::MinimumFOp) { return result = std::min(x[0], x[1]), areOrdered; })
-          .Default([](Operation *) { return false; });
+  bool isKnown = llvm::TypeSwitch<Operation *, bool>(op)
+                     .Case([&](arith::AddFOp) { return result = x[0] + x[1], true; })
+                     .Case([&](arith::SubFOp) { return result = x[0] - x[1], true; })
+                     .Case([&](arith::MulFOp) { return result = x[0] * x[1], true; })
+                     .Case([&](arith::DivFOp) { return result = x[0] / x[1], true; })
+                     .Case([&](arith::NegFOp) { return result = -x[0], true; })
+                     .Case([&](math::SqrtOp) { return result = std::sqrt(x[0]), true; })
+                     .Case([&](math::FloorOp) { return result = std::floor(x[0]), true; })
+                     .Case([&](math::AbsFOp) { return result = std::fabs(x[0]), true; })
+                     .Case([&](arith::MaximumFOp) { return result = greater(x[0], x[1]), true; })
+                     .Case([&](arith::MinimumFOp) { return result = -greater(-x[0], -x[1]), true; })
+                     .Default([](Operation *) { return false; });
   if (!isKnown)
     numbers.erase(op->getResult(0));
 }

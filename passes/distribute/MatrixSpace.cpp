@@ -3,6 +3,7 @@
 #include "passes/distribute/GroupChain.h"
 #include "passes/distribute/Passes.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
@@ -15,6 +16,9 @@ using optim::Space;
 /// The batch that holds a value of the rule in the type `element`. If there is none, one fused stage computes
 /// the value from the nearest values that are in memory.
 Value GroupChain::materialize(Value value, Type element) {
+  // A value that was stored in the type already is not extended and rounded once more.
+  if (auto wide = value.getDefiningOp<arith::ExtFOp>(); wide && elementOf(wide.getIn()) == element)
+    value = wide.getIn();
   if (Value done = matrix.lookup(value))
     if (elementOf(done) == element)
       return done;

@@ -238,8 +238,8 @@ void printProducts(const Report &report, llvm::raw_ostream &os) {
     return one.tile.stages > 0 && StringRef(one.lhs).starts_with("f32");
   });
   if (isChain && StringRef(report.target).starts_with("cuda"))
-    os << "Tensor cores do not multiply f32. Products whose factors bear 8 bits run on them: "
-          "'cast(a, bf16) @ "
+    os << "Tensor cores do not multiply f32. If 8 bits of precision suffice, write 'cast(a, bf16) "
+          "@ "
           "cast(b, bf16)'.\n";
 }
 

@@ -55,17 +55,8 @@ struct Blocks {
   geometry::View view;
   std::vector<geometry::Rect> rects; // by block
 
-  Blocks(const plan::Group &group, plan::ValueKind kind) : view(geometry::view(group, kind)) {
-    if (kind.isStored()) {
-      rects = geometry::rectangles(group, {}, 0, kind);
-      return;
-    }
-    // A state of other sizes has a matrix for each part of each matrix.
-    auto each = std::max<int64_t>(1, static_cast<int64_t>(group.division.parts.size()));
-    int64_t part = group.parts.empty() ? 0 : group.parts.front(), size = view.rows * view.cols;
-    for (int64_t block = 0; block < view.blocks; ++block)
-      rects.push_back({block, 0, 0, view.rows, view.cols, (block * each + part) * size, view.cols});
-  }
+  Blocks(const plan::Group &group, plan::ValueKind kind)
+      : view(geometry::view(group, kind)), rects(geometry::rectangles(group, {}, 0, kind)) {}
 
   /// Calls visit(offset in the tensor, offset in the block, length) for each run of elements of the block.
   template <typename Visit> void forRuns(int64_t block, Visit visit) const {

@@ -357,7 +357,9 @@ RuleTerms verify::ruleTerms(Terms &terms, optim::RuleOp rule, const plan::Group 
       areSizes &= number < group.sizes.size() && value == double(group.sizes[number]);
       if (!areSizes)
         size.emitOpError("expected the size that the rule computes, ")
-            << (value ? *value : 0) << ", found another one in group " << group.name;
+            << (value ? std::to_string(int64_t(*value)) : "which nobody knows") << ", found "
+            << (number < group.sizes.size() ? std::to_string(group.sizes[number]) : "none")
+            << " in group " << group.name;
     }
   }
   for (auto [i, value] : llvm::enumerate(body.getTerminator()->getOperands())) {

@@ -31,9 +31,10 @@ std::optional<double> Terms::valueOf(Operation *op, ArrayRef<Term> operands) con
   }
   using Value = std::optional<double>;
   bool isNumber = op->getResult(0).getType().isF64();
-  // Whether std::max and std::min are maximumf and minimumf: not of two zeros, and not of a NaN.
-  bool areOrdered =
-      isNumber && x.size() == 2 && (x[0] != x[1] || x[0] != 0) && x[0] == x[0] && x[1] == x[1];
+  bool areNumbers = isNumber && x.size() == 2 && x[0] == x[0] && x[1] == x[1];
+  // Of equal numbers only zeros differ: by their sign.
+  auto least = [&] { return x[0] == x[1] && std::signbit(x[0]) ? x[0] : std::min(x[1], x[0]); };
+  auto most = [&] { return x[0] == x[1] && std::signbit(x[0]) ? x[1] : std::max(x[0], x[1]); };
   return llvm::TypeSwitch<Operation *, Value>(op)
       .Case([&](arith::CmpFOp op) -> Value {
         return arith::applyCmpPredicate(op.getPredicate(), APFloat(x[0]), APFloat(x[1]));
@@ -49,8 +50,8 @@ std::optional<double> Terms::valueOf(Operation *op, ArrayRef<Term> operands) con
       .Case([&](math::SqrtOp) { return isNumber ? Value(std::sqrt(x[0])) : Value(); })
       .Case([&](math::FloorOp) { return isNumber ? Value(std::floor(x[0])) : Value(); })
       .Case([&](math::AbsFOp) { return isNumber ? Value(std::fabs(x[0])) : Value(); })
-      .Case([&](arith::MaximumFOp) { return areOrdered ? Value(std::max(x[0], x[1])) : Value(); })
-      .Case([&](arith::MinimumFOp) { return areOrdered ? Value(std::min(x[0], x[1])) : Value(); })
+      .Case([&](arith::MaximumFOp) { return areNumbers ? Value(most()) : Value(); })
+      .Case([&](arith::MinimumFOp) { return areNumbers ? Value(least()) : Value(); })
       .Default([](Operation *) { return Value(); });
 }
 

@@ -86,7 +86,7 @@ GroupText describe(const plan::Plan &plan, const plan::Group &group) {
                          .emplace_back();
     out.name = state.name;
     out.dtype = plan::name(state.dtype);
-    out.kind = plan::name(plan::withNumbers(group, state.kind));
+    out.kind = plan::name(group, state.kind);
     out.placements = group.staysWithBlocks(int64_t(i))
                          ? withBlocks(group)
                          : plan::toString(statePlacements(group, state.kind));

@@ -253,10 +253,27 @@ int64_t mostElements(const std::vector<int64_t> &shape, const std::vector<Placem
   return most;
 }
 
+/// A value of sizes of its own, which is never cut: a matrix for each part of each matrix, one after another.
+static std::vector<Rect> wholeMatrices(const Group &group, ValueKind kind) {
+  View view = plan::view(group, kind);
+  auto all = std::max<int64_t>(1, static_cast<int64_t>(group.division.parts.size()));
+  int64_t own = group.parts.empty() ? all : static_cast<int64_t>(group.parts.size());
+  std::vector<Rect> rects;
+  for (int64_t block = 0, size = view.rows * view.cols; block < view.blocks; ++block) {
+    int64_t part =
+        group.parts.empty() ? block % own : group.parts[static_cast<size_t>(block % own)];
+    rects.push_back(
+        {block, 0, 0, view.rows, view.cols, (block / own * all + part) * size, view.cols});
+  }
+  return rects;
+}
+
 std::vector<Rect> rectangles(const Group &group, const Mesh &mesh, int64_t position, ValueKind kind,
                              plan::ShardsKind of) {
   if (of == plan::ShardsKind::LineSums)
     return rectangles(lineSums(group, kind), mesh, position, ValueKind::Full);
+  if (!kind.isStored())
+    return wholeMatrices(group, kind);
   KeptAxes kept = keptAxes(group, kind);
   std::vector<int64_t> coords = coordinates(mesh, position);
   const std::vector<Placement> &placements = group.placementsOf(of);

@@ -279,42 +279,45 @@ bool isKnown(ValueKind kind) {
   return known(kind.rows) && known(kind.cols);
 }
 
+static std::string extentName(int64_t extent) {
+  return extent < 0 ? std::string(kExtents[static_cast<size_t>(-extent - 1)])
+                    : std::to_string(extent);
+}
+
 std::string name(ValueKind kind) {
   if (!isKnown(kind))
     return "?";
   for (auto [word, named] : kNamedKinds)
     if (named == kind)
       return std::string(word);
-  auto extent = [](int64_t value) {
-    return value < 0 ? std::string(kExtents[static_cast<size_t>(-value - 1)])
-                     : std::to_string(value);
-  };
-  return "[" + extent(kind.rows) + ", " + extent(kind.cols) + "]";
+  return "[" + extentName(kind.rows) + ", " + extentName(kind.cols) + "]";
 }
 
 View view(const Group &group, ValueKind kind) {
   if (!kind.isStored()) {
     // A block has such a value, so a divided matrix has one for each part.
-    Group parts = group;
-    if (parts.parts.empty())
-      for (size_t part = 0; part < group.division.parts.size(); ++part)
-        parts.parts.push_back(static_cast<int64_t>(part));
-    View full = view(parts, ValueKind::Full);
+    View full = view(group, ValueKind::Full);
+    int64_t blocks = view(group, ValueKind::One).blocks;
+    if (const auto &parts = group.division.parts; group.parts.empty() && !parts.empty()) {
+      (group.division.axis == Division::Rows ? full.rows : full.cols) = extentOf(parts.front());
+      blocks *= static_cast<int64_t>(parts.size());
+    }
     auto [rows, cols] =
         kind.extents(full.rows, full.cols, std::min(full.rows, full.cols), group.sizes);
-    return {view(parts, ValueKind::One).blocks, rows, cols};
+    return {blocks, rows, cols};
   }
   return viewOf(group, keptAxes(group, kind));
 }
 
-ValueKind withNumbers(const Group &group, ValueKind kind) {
-  for (int64_t *extent : {&kind.rows, &kind.cols})
-    for (size_t i = 0; i < group.sizes.size(); ++i)
-      if (*extent == ValueKind::ofSize(static_cast<int64_t>(i))) {
-        *extent = group.sizes[i];
-        break;
-      }
-  return kind;
+std::string name(const Group &group, ValueKind kind) {
+  if (kind.isStored() || !isKnown(kind))
+    return name(kind);
+  auto extent = [&](int64_t of) {
+    auto size = static_cast<size_t>(ValueKind::OfFirstSize - of);
+    bool isSize = of <= ValueKind::OfFirstSize && size < group.sizes.size();
+    return isSize ? std::to_string(group.sizes[size]) : extentName(of);
+  };
+  return "[" + extent(kind.rows) + ", " + extent(kind.cols) + "]";
 }
 
 View computedView(const Group &group, ValueKind kind) {

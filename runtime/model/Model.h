@@ -40,7 +40,8 @@ struct ValueKind {
   enum OfBlock : int64_t { OfRows = -1, OfCols = -2, OfSmaller = -3, OfFirstSize = -4 };
   /// Size number i of the rule (Group::sizes), as an extent.
   static constexpr int64_t ofSize(int64_t i) { return OfFirstSize - i; }
-  static constexpr int64_t kMostSizes = 8; ///< of a rule
+  static constexpr int64_t kMostSizes = 8;               ///< of a rule
+  static constexpr int64_t kMostSize = int64_t(1) << 20; ///< the largest of them
 
   constexpr ValueKind() = default;
   constexpr ValueKind(int64_t rows, int64_t cols) : rows(rows), cols(cols) {}
@@ -54,8 +55,8 @@ struct ValueKind {
   static const ValueKind One;  ///< 1 × 1
   static const ValueKind Gram; ///< n × n, with n the smaller of R and C
 
-  /// Whether a state may have this shape: full, rows, cols or one. States are stored in shards. Values of
-  /// all other shapes exist only on ranks that compute blocks.
+  /// Whether a value of this shape may be stored in shards: full, rows, cols or one. Values of all other
+  /// shapes exist only on ranks that compute blocks.
   constexpr bool isStored() const {
     return (rows == OfRows || rows == 1) && (cols == OfCols || cols == 1);
   }
@@ -369,8 +370,8 @@ View view(const std::vector<int64_t> &shape, int64_t batchAxes);
 /// divided, the blocks are the group's parts.
 View view(const Group &group, ValueKind kind);
 
-/// The kind with numbers in the place of the rule's sizes.
-ValueKind withNumbers(const Group &group, ValueKind kind);
+/// The name of a kind of the group's values: as above, with numbers in the place of the rule's sizes.
+std::string name(const Group &group, ValueKind kind);
 
 /// The view of a value on the ranks that compute its blocks. If the group has slabs, rows and columns are
 /// those of the longest slab.

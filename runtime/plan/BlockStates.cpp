@@ -80,6 +80,10 @@ std::string checkBlockStates(const Group &group, const std::vector<State> &state
     last = state;
     if (states[static_cast<size_t>(state)].master)
       return "expected a master where its parameter is, found that it stays with blocks";
+    if (states[static_cast<size_t>(state)].kind.isStored() && !group.division.parts.empty())
+      return "expected states of the parameter's sizes to stay with undivided blocks alone, found "
+             "one of group " +
+             group.name;
     if (!states[static_cast<size_t>(state)].isKept())
       return "expected metrics and inputs where their parameter is, found that one stays with "
              "blocks";

@@ -107,6 +107,21 @@ private:
     return {};
   }
 
+  /// Checks the sizes of the rule, and states that have sizes of their own.
+  Check sizes(const Group &group) {
+    if (group.sizes.size() > static_cast<size_t>(ValueKind::kMostSizes))
+      return "expected at most " + std::to_string(ValueKind::kMostSizes) + " sizes, found " +
+             std::to_string(group.sizes.size());
+    for (int64_t size : group.sizes)
+      if (size < 1 || size > ValueKind::kMostSize)
+        return "expected sizes from 1 to 2^20, found " + std::to_string(size);
+    for (const State &state : at(plan.rules, group.rule).states)
+      if (!state.kind.isStored())
+        if (Check message = checkValue(group, state.kind); !message.empty())
+          return message;
+    return {};
+  }
+
   Check group(const Group &group, int64_t index) {
     if (!inside(group.rule, plan.rules))
       return outside("rule", group.rule, plan.rules);
@@ -118,6 +133,8 @@ private:
     if (Check message = shape(group); !message.empty())
       return message;
     if (Check message = division(group); !message.empty())
+      return message;
+    if (Check message = sizes(group); !message.empty())
       return message;
     for (auto [list, whose] : {std::pair(&group.placements, ""),
                                {&group.gradientPlacements, "gradient's "},

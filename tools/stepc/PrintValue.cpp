@@ -114,7 +114,7 @@ void driver::printValue(llvm::raw_ostream &os, int64_t step, StringRef parameter
     os << "step " << step << ", " << parameter << index << ", " << watched.rule << '.'
        << watched.name << ": "
        << (watched.isCondition ? "condition" : manifest::toString(type).lower()) << ' '
-       << (watched.isScalar ? "scalar" : plan::name(kind));
+       << (watched.isScalar ? "scalar" : plan::name(given, kind));
     if (watched.isScalar || kind == plan::ValueKind::One) {
       os << " = " << numberText(block[0], type) << '\n';
       return;
@@ -148,7 +148,7 @@ void driver::printValue(llvm::raw_ostream &os, int64_t step, StringRef parameter
         std::copy_n(values.begin() + rect.offset + row * rect.stride, rect.cols,
                     blocks.begin() + rect.block * size + (rect.row + row) * view.cols + rect.col);
     std::vector<int64_t> shape = {view.rows, view.cols};
-    if (kind != plan::ValueKind::Full)
+    if (kind != plan::ValueKind::Full && kind.isStored())
       shape = {size};
     std::string partIndex = parts ? "[" + std::to_string(part) + "]" : "";
     // A scalar is the same for all matrices of a stack.

@@ -123,8 +123,7 @@ TEST(KindErrors, All) {
        {"2:13: error: expected a tensor of several values, found one value of "
         "the whole parameter"}},
       {"let x = sum(norm(grad, over = rows), over = rows)",
-       {"2:13: error: expected a tensor shaped like the parameter, found one "
-        "value per column",
+       {"2:13: error: expected a matrix, found one value per column",
         "  hint: without 'over' it reduces them to one value"}},
       {"let x = cast(lr, bf16)", {"2:14: error: expected a tensor, found a scalar"}},
       {"let x = cast(grad, f64)",

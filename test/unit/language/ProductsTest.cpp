@@ -137,6 +137,12 @@ TEST(Products, Errors) {
        {"3:29: error: expected a number, because 'R' has a matrix of rows × rows, found 'param'",
         "  3:1: note: the state is declared here",
         "  hint: only a state shaped like the parameter can start at it"}},
+      {"let k = 1\nstate s : f32[rows, k] = normal\nlet x = transpose(s) @ grad",
+       {"3:26: error: expected a number, because 's' has one value per row, found 'normal'",
+        "  3:1: note: the state is declared here",
+        "  hint: only a state shaped like the parameter can start at it"}},
+      {"let r = floor(rows * exp(-1))\nstate Q : f32[cols, r]\nQ = Q",
+       {"3:14" + known + "'r', which reads 'exp(-1)'", size}},
       {"state R : f32[rows, 4] = identity\nR = R",
        {"2:26: error: expected a number, because 'R' has a matrix of rows × 4, found 'identity'",
         "  2:1: note: the state is declared here",
@@ -147,6 +153,39 @@ TEST(Products, Errors) {
   };
   for (const Case &c : cases)
     EXPECT_EQ(messagesIn(c.body), c.messages) << c.body;
+}
+
+TEST(Products, SizesHaveSeveralNames) {
+  for (const char *body :
+       {"let r = floor(rows / 2)\nlet s = r\nstate Q : f32[r, s] = identity\nQ = Q @ transpose(Q)",
+        "let n = rows\nstate m : f32[n, cols] = param\nm = m + grad",
+        "let n = rows\ninput X : f32[n, cols] = 0\nlet x = X @ transpose(grad)",
+        "state S : bf16[rows, rows]\nS = S @ cast(grad, bf16) @ transpose(grad)",
+        "let x = identity(1) * grad"})
+    for (const std::string &message : messagesIn(body))
+      EXPECT_THAT(message, testing::Not(testing::HasSubstr("error"))) << body;
+  // Each `let` reads the one above twice.
+  std::string body = "let a0 = rows\n";
+  for (int i = 1; i < 60; ++i)
+    body += "let a" + std::to_string(i) + " = a" + std::to_string(i - 1) + " + a" +
+            std::to_string(i - 1) + "\n";
+  EXPECT_FALSE(check(rule(body + "let x = identity(a59)")).diagnostics.hasErrors());
+}
+
+TEST(Products, HaveAFewSizes) {
+  std::string body;
+  for (int i = 0; i < 8; ++i)
+    body += "let r" + std::to_string(i) + " = floor(rows / " + std::to_string(i + 2) + ")\nlet x" +
+            std::to_string(i) + " = identity(r" + std::to_string(i) + ")\n";
+  EXPECT_FALSE(check(rule(body)).diagnostics.hasErrors());
+  Result result = check(rule(body + "let r = rows + 1\nlet x = identity(r)"));
+  EXPECT_EQ(result.diagnostics.errorCount(), 1u);
+  EXPECT_THAT(
+      result.messages(),
+      testing::Contains("18:5: error: expected at most 8 sizes of values in a rule, found more"));
+  EXPECT_THAT(
+      check("model() {\n  state s : f32[rows, cols]\n  s = s\n}\n" + rule("")).messages().front(),
+      testing::HasSubstr("2:3: error: "));
 }
 
 /// Names of functions are free for values, as before they existed.
