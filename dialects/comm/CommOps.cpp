@@ -332,7 +332,7 @@ LogicalResult StageOp::verify() {
            << plan::name(getIteration());
   if (failed(verifyActive(*this, getActive(), !blocks)))
     return failure();
-  if (getWalked() && (blocks || getKind() == ValueKind::Full || !getKind().isStored()))
+  if (getWalked() && (blocks || !getKind().isLine()))
     return emitOpError("expected to visit rows, cols or one values of shards, found ")
            << plan::name(getKind()) << " values of " << plan::name(getIteration());
   if (getReduction() && failed(verifyReduction(*this)))

@@ -85,7 +85,7 @@ LogicalResult PlaceAttr::verify(function_ref<InFlightDiagnostic()> emitError, Fl
                         ? to == Distribution::LineSums
                         : from == Distribution::LineSums && to.isShards() && !to.isOfLines();
   if ((from.isOfLines() || to.isOfLines()) &&
-      (!kind.isStored() || kind == ValueKind::Full || !(moves ? isLineMove : end == End::Kept)))
+      (!kind.isLine() || !(moves ? isLineMove : end == End::Kept)))
     return emitError()
            << "expected rows, cols or one values, which are added up from line_parts to "
               "line_sums and move on to shards, found "

@@ -119,8 +119,9 @@ def Optim_State : Optim_Attr<"State", "state"> {
     #optim.state<"update", f32, one, 0.0 : f64, false, metric = true>
     #optim.state<"logits", f32, one, 1.0 : f64, false input = true>
     ```
-    Constraints: the kind is full, rows, cols or one; a metric is an f32 of kind one, and no master; a state
-    that starts at no number is full, and no master; an input is neither, and the rule yields it as it is.}];
+    Constraints: a metric is an f32 of kind one, and no master; a state that starts at `param` is full, one
+    that starts at no number is a matrix, and neither is a master; an input is full, rows, cols or one, starts
+    at a number, is neither master nor metric, and the rule yields it as it is.}];
   let parameters = (ins "::mlir::StringAttr":$name, "::mlir::Type":$type,
                         "::stepc::plan::ValueKind":$kind, "::mlir::FloatAttr":$init,
                         "bool":$master,

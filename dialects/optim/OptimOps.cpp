@@ -49,9 +49,7 @@ bool optim::hasSpace(Operation *op) {
   if (!type || type.getElementType().isInteger(1))
     return false;
   bool isElementwise = !isa<BroadcastOp, PositionOp, arith::ExtFOp>(op);
-  ValueKind kind = *kindOf(type);
-  return isa<MatrixOpInterface>(op) ||
-         (isElementwise && (kind == ValueKind::Full || !kind.isStored()));
+  return isa<MatrixOpInterface>(op) || (isElementwise && !kindOf(type)->isLine());
 }
 
 std::optional<Space> optim::spaceOf(Operation *op) {
@@ -140,8 +138,7 @@ LogicalResult NormalOp::verify() {
   if (int64_t call = int64_t(getCall()); call < 0 || call > kMost)
     return emitOpError("expected a call from 0 to ") << kMost << ", found " << call;
   auto tensor = dyn_cast<RankedTensorType>(getType());
-  std::optional<ValueKind> kind = tensor ? kindOf(tensor) : std::nullopt;
-  if (tensor && (tensor.getRank() != 2 || (kind != ValueKind::Full && kind->isStored())))
+  if (tensor && (tensor.getRank() != 2 || kindOf(tensor)->isLine()))
     return emitOpError(
                "expected a value for each element of a block, or of a matrix of other sizes, "
                "found ")

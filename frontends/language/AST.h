@@ -226,6 +226,10 @@ std::vector<const BinaryExpr *> chain(const BinaryExpr &top);
 double literalExponent(const Expr &exponent);
 /// Whether a power with this literal exponent is computed by multiplications.
 bool isProductExponent(double exponent);
+/// Whether all machines round a power with this literal exponent alike: a product or a square root.
+inline bool isRoundedAlike(double exponent) {
+  return exponent == 0.5 || isProductExponent(exponent);
+}
 
 /// `[(a, b, c), ...]`, an option of `orthogonalize`.
 struct CoefficientListExpr : Expr {

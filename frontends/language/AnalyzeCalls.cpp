@@ -214,12 +214,7 @@ Type BodyAnalyzer::analyzeElementwise(CallExpr &call, ArrayRef<ExprPtr> operands
   Shape shape = Shape::Scalar;
   bool valid = true;
   for (const ExprPtr &operand : operands) {
-    Type type = analyzeNumber(*operand);
-    std::optional<Shape> joined;
-    if (type.isValid())
-      joined = join(shape, type.shape, call.range);
-    valid &= joined.has_value();
-    shape = joined.value_or(shape);
+    valid &= joinInto(shape, analyzeNumber(*operand), call.range);
   }
   if (!valid)
     return {};
@@ -302,12 +297,7 @@ Type BodyAnalyzer::analyzeNamed(CallExpr &call, const FunctionInfo &info) {
   bool valid = true;
   for (auto [index, argument] : llvm::enumerate(call.arguments)) {
     if (index < info.tensorCount) {
-      Type type = analyzeTensor(*argument);
-      std::optional<Shape> joined;
-      if (type.isValid())
-        joined = join(shape, type.shape, call.range);
-      valid &= joined.has_value();
-      shape = joined.value_or(shape);
+      valid &= joinInto(shape, analyzeTensor(*argument), call.range);
       continue;
     }
     Type type = analyzeNumber(*argument);
@@ -387,9 +377,8 @@ const Expr *BodyAnalyzer::unknownIn(const Expr &expr) const {
     for (const BinaryExpr *link : links) {
       if (const Expr *unknown = unknownIn(*link->rhs))
         return unknown;
-      // Two machines may round other powers differently.
-      double exponent = link->op == BinaryOp::Power ? literalExponent(*link->rhs) : 1;
-      if (link->op == BinaryOp::Product || (exponent != 0.5 && !isProductExponent(exponent)))
+      if (link->op == BinaryOp::Product ||
+          (link->op == BinaryOp::Power && !isRoundedAlike(literalExponent(*link->rhs))))
         return link;
     }
     return nullptr;
@@ -398,8 +387,7 @@ const Expr *BodyAnalyzer::unknownIn(const Expr &expr) const {
     if (*call->function == Function::RowsOf || *call->function == Function::ColsOf)
       return nullptr;
     const FunctionInfo *info = findFunction(call->callee.text);
-    if (!info || !info->fold || *call->function == Function::Exp ||
-        *call->function == Function::Log)
+    if (!info || !info->fold || !isRoundedAlike(info->function))
       return &expr;
     for (const ExprPtr &argument : call->arguments)
       if (const Expr *unknown = unknownIn(*argument))
@@ -423,10 +411,8 @@ std::optional<Size> BodyAnalyzer::sizeOf(const Expr &expr) {
     const LetStatement &let = name->let->same ? *name->let->same : *name->let;
     if (!let.value->type.isScalar() || let.value->type.isCondition())
       return std::nullopt;
-    if (!llvm::isa<NameExpr>(*let.value) ||
-        llvm::cast<NameExpr>(*let.value).symbol != NameExpr::Symbol::Let)
-      if (std::optional<Size> same = sizeOf(*let.value))
-        return same;
+    if (std::optional<Size> same = sizeOf(*let.value))
+      return same;
     if (let.unknown)
       return std::nullopt;
     LetStatement *declared = symbols[let.target.text].let;

@@ -24,6 +24,12 @@ std::optional<Shape> BodyAnalyzer::join(Shape a, Shape b, SourceRange place) {
   return shape;
 }
 
+bool BodyAnalyzer::joinInto(Shape &shape, Type type, SourceRange place) {
+  std::optional<Shape> joined = type.isValid() ? join(shape, type.shape, place) : std::nullopt;
+  shape = joined.value_or(shape);
+  return joined.has_value();
+}
+
 Type BodyAnalyzer::analyzeExpr(Expr &expr) {
   Type type;
   switch (expr.kind) {
@@ -290,7 +296,7 @@ Type BodyAnalyzer::analyzeLink(BinaryExpr &link) {
   meetTensor(*link.lhs, shape);
   // An exponent that becomes multiplications or a square root is never rounded to f32.
   double exponent = link.op == BinaryOp::Power ? literalExponent(*link.rhs) : 0;
-  if (exponent != 0.5 && !isProductExponent(exponent))
+  if (!isRoundedAlike(exponent))
     meetTensor(*link.rhs, shape);
   if (logical || isComparison(link.op))
     return {shape, ElementType::Condition};

@@ -102,9 +102,7 @@ bool OutsideAnalyzer::isAllowed(const Expr &expr) {
 bool OutsideAnalyzer::isAllowed(const CallExpr &call) {
   const FunctionInfo *info = findFunction(call.callee.text);
   bool isOfTensors = info && !info->fold;
-  // Two machines may round these functions differently, and so find different answers to a condition.
-  bool isRounded = info && (info->function == Function::Exp || info->function == Function::Log);
-  if (isOfTensors || (isRounded && readsSizes()))
+  if (isOfTensors || (info && readsSizes() && !isRoundedAlike(info->function)))
     return refuse(call.callee.range, "'" + call.callee.text + "'",
                   isOfTensors ? "it is a function of tensors"
                               : "machines may round it differently");
@@ -112,8 +110,7 @@ bool OutsideAnalyzer::isAllowed(const CallExpr &call) {
 }
 
 bool OutsideAnalyzer::isAllowedPower(const BinaryExpr &power) {
-  double exponent = literalExponent(*power.rhs);
-  if (!readsSizes() || exponent == 0.5 || isProductExponent(exponent))
+  if (!readsSizes() || isRoundedAlike(literalExponent(*power.rhs)))
     return true;
   return refuse(power.range, "a power whose exponent is no whole literal from -16 to 16",
                 "machines may round it differently");

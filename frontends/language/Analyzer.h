@@ -82,6 +82,8 @@ protected:
   Type analyzeProduct(BinaryExpr &link);
   /// The shape of values that meet at `place`. Reports sizes that differ.
   std::optional<Shape> join(Shape a, Shape b, SourceRange place);
+  /// Joins the shape with that of a further operand. False if the operand is invalid or does not fit.
+  bool joinInto(Shape &shape, Type type, SourceRange place);
   /// The type of an operand that must be a number; invalid after an error.
   Type analyzeNumber(Expr &expr) { return checkNumber(expr, analyzeExpr(expr)); }
   Type analyzeCondition(Expr &expr) { return checkCondition(expr, analyzeExpr(expr)); }

@@ -86,8 +86,9 @@ protected:
   /// skips the step.
   llvm::DenseMap<const StateDeclaration *, mlir::Value> kept;
   llvm::DenseMap<const LetStatement *, mlir::Value> lets;
-  llvm::StringMap<int64_t> sizes;         ///< The numbers of the `let`s that are sizes.
-  llvm::SmallVector<mlir::Value> metrics; ///< In the order of the statements.
+  llvm::StringMap<int64_t> sizes;          ///< The numbers of the `let`s that are sizes.
+  llvm::StringMap<mlir::Value> sizeValues; ///< What those `let`s have as value, by name.
+  llvm::SmallVector<mlir::Value> metrics;  ///< In the order of the statements.
 };
 
 } // namespace stepc::lang

@@ -32,6 +32,11 @@ struct FunctionInfo {
   unsigned tensorCount = 0;
 };
 
+/// Whether all machines round a function of scalars alike, so that it gives them equal sizes and conditions.
+inline bool isRoundedAlike(Function function) {
+  return function != Function::Exp && function != Function::Log;
+}
+
 /// All functions. `max` has one entry, with Function::Max; analysis turns it into MaxOf.
 llvm::ArrayRef<FunctionInfo> functions();
 /// The function of that name. Null if there is none.

@@ -179,9 +179,11 @@ void BodyEmitter::emitStatements() {
       // The location gets the let's name, for `stepc run --watch`. One value may have several names.
       Value value = lets[let] = emit(*let->value);
       value.setLoc(NameLoc::get(builder.getStringAttr(let->target.text), value.getLoc()));
-      if (let->isSize)
+      if (let->isSize) {
+        sizeValues[let->target.text] = value;
         optim::SizeOp::create(builder, locate(let->range), sizes.lookup(let->target.text),
                               let->target.text, value);
+      }
     } else if (const auto *skip = dyn_cast<SkipStatement>(statement.get())) {
       emitSkip(*skip);
     } else if (const auto *metric = dyn_cast<MetricStatement>(statement.get())) {

@@ -84,11 +84,9 @@ Value BodyEmitter::emitIdentity(Location loc, Shape shape) {
 }
 
 Value BodyEmitter::emitSize(Location loc, Size size) {
-  for (const auto &[let, value] : lets)
-    if (size.of == Size::Of::Let && let->target.text == size.name)
-      return value;
   return size.of == Size::Of::Rows   ? rows
          : size.of == Size::Of::Cols ? cols
+         : size.of == Size::Of::Let  ? sizeValues.lookup(size.name)
                                      : constant(loc, double(size.number));
 }
 

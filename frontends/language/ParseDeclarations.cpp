@@ -367,14 +367,14 @@ std::optional<Size> Parser::parseSize() {
     bool isSize = value == std::floor(value) && value >= 1 && value <= double(Size::most);
     return Size{Size::Of::Number, isSize ? static_cast<int64_t>(value) : 0}; // 0 is refused later
   }
-  bool isWord = atName("columns") || atName("col") || atName("column") || atName("row");
-  if (at(TokenKind::Name) && !isWord)
+  StringRef meant = atName("columns") || atName("col") || atName("column") ? "cols"
+                    : atName("row")                                        ? "rows"
+                                                                           : "";
+  if (at(TokenKind::Name) && meant.empty())
     return Size{Size::Of::Let, 0, source.text(consume().range)};
   Diagnostic &error = expected("'rows', 'cols', a whole number or the name of a size");
-  if (atName("columns") || atName("col") || atName("column"))
-    error.withHint("did you mean 'cols'?");
-  else if (atName("row"))
-    error.withHint("did you mean 'rows'?");
+  if (!meant.empty())
+    error.withHint("did you mean '" + meant + "'?");
   return std::nullopt;
 }
 

@@ -69,7 +69,7 @@ private:
     for (unsigned i = 0; i < copy.getNumStates(); ++i)
       if (copy.isBlockState(i))
         placed.blockStates.push_back(i);
-    // What stays with the blocks anyway counts already.
+    // States of sizes of their own stay with the blocks anyway. Their bytes are counted already.
     int64_t each =
         plan::blockStateBytes(placed, rule) - plan::blockStateBytes(geometry.group, rule);
     for (auto [position, rank] : llvm::enumerate(geometry.mesh.ranks))

@@ -63,10 +63,13 @@ class RouteParameters : public decide::impl::RouteParametersBase<RouteParameters
     }
     for (Claim &claim : claims)
       failure |= failed(checkUse(claim));
+    llvm::StringMap<RuleOp> withSizes; // by route
+    for (Claim &claim : claims)
+      if (claim.rule && decide::hasRuleSizes(claim.rule))
+        withSizes[claim.route.getSymName()] = claim.rule;
     for (auto parameter : getOperation().getOps<ParameterOp>())
-      for (Claim &claim : claims)
-        if (claim.rule && parameter.getRoute() == claim.route.getSymName())
-          failure |= failed(decide::setRuleSizes(parameter, claim.rule));
+      if (RuleOp rule = withSizes.lookup(parameter.getRoute().value_or("")))
+        failure |= failed(decide::setRuleSizes(parameter, rule));
     if (failure)
       signalPassFailure();
   }

@@ -45,10 +45,11 @@ static LogicalResult checkState(ParameterOp parameter, RuleOp rule, StateAttr st
   return diag;
 }
 
+bool decide::hasRuleSizes(RuleOp rule) {
+  return rule.hasStatesOfOtherSizes() || !rule.getBody().getOps<SizeOp>().empty();
+}
+
 LogicalResult decide::setRuleSizes(ParameterOp parameter, RuleOp rule) {
-  auto ops = llvm::to_vector(rule.getBody().getOps<SizeOp>());
-  if (ops.empty() && !rule.hasStatesOfOtherSizes())
-    return success();
   plan::Group group = parameter.toPlan();
   if (!plan::haveEqualParts(group.division)) {
     auto diag = parameter.emitError("parameter '")
@@ -65,7 +66,7 @@ LogicalResult decide::setRuleSizes(ParameterOp parameter, RuleOp rule) {
   SizeEvaluator evaluator(rule.getBody().front(), rule.getBody().getArguments().take_back(3),
                           group);
   SmallVector<int64_t> sizes;
-  for (SizeOp op : ops) {
+  for (auto op : rule.getBody().getOps<SizeOp>()) {
     std::optional<double> value = evaluator.numberOf(op.getValue());
     if (!value)
       return op.emitError("expected a size that follows from rows, cols, numel and numbers alone");

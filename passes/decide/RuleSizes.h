@@ -6,6 +6,9 @@
 
 namespace stepc::decide {
 
+/// Whether the rule computes sizes of values, or has states of other sizes than the parameter.
+bool hasRuleSizes(optim::RuleOp rule);
+
 /// Computes the sizes of the rule (`optim.size`) for the blocks of a parameter, and sets `sizes` of the
 /// parameter. Emits an error if one is no whole number from 1 to 2^20, if the blocks differ in size, or if a
 /// state of the rule would have more than 8 GiB for a block.

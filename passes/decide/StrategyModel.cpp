@@ -296,7 +296,7 @@ std::vector<Judgement> StrategyModel::judge(GroupOp group, const GroupGeometry &
   StrategyQuery query{
       geometry.group, geometry.parameters, mesh, geometry.home, geometry.held(), {}, {}, maxPeers};
   for (const plan::State &state : optim::toPlan(rule).states)
-    if (state.kind != plan::ValueKind::Full && state.kind.isStored())
+    if (state.kind.isLine())
       query.states.push_back(state.kind);
   // A rank that does not hold a block may still hold its line.
   for (plan::ValueKind kind : lineKinds(rule))

@@ -144,7 +144,7 @@ static bool saysWhere(const plan::Table &table, const plan::Group &group, Operat
   auto position = dyn_cast<optim::PositionOp>(op);
   plan::ValueKind walked = table.from.value;
   if (!position || !isRectangle)
-    return isRectangle && (walked == plan::ValueKind::Full || !walked.isStored());
+    return isRectangle && !walked.isLine();
   return (position.getAxis() == plan::Division::Rows ? walked.rows : walked.cols) != 1;
 }
 

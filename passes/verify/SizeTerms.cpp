@@ -32,7 +32,7 @@ std::optional<double> Terms::valueOf(Operation *op, ArrayRef<Term> operands) con
   using Value = std::optional<double>;
   bool isNumber = op->getResult(0).getType().isF64();
   bool areNumbers = isNumber && x.size() == 2 && x[0] == x[0] && x[1] == x[1];
-  // Of equal numbers only zeros differ: by their sign.
+  // Equal numbers are the same, but for zeros: these differ in their sign.
   auto least = [&] { return x[0] == x[1] && std::signbit(x[0]) ? x[0] : std::min(x[1], x[0]); };
   auto most = [&] { return x[0] == x[1] && std::signbit(x[0]) ? x[1] : std::max(x[0], x[1]); };
   return llvm::TypeSwitch<Operation *, Value>(op)

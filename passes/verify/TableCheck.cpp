@@ -260,7 +260,7 @@ bool TableCheck::chunkPiece(const Cut &cut, int64_t parameter, bool hasPlace) {
 bool TableCheck::isNumbered(const Chunk &chunk) {
   bool ofSlabs = table.kind == TableKind::BlockChunks && !group.slabs.factors.empty();
   plan::ValueKind value = table.from.value;
-  bool counts = (value == ValueKind::Full || !value.isStored()) && !ofSlabs;
+  bool counts = !value.isLine() && !ofSlabs;
   int64_t cols = counts ? viewOf(group, value).cols : 0, first = 0;
   if (counts)
     first = truth.firstElement(groupIndex, chunk.block, value) + chunk.row * cols + chunk.col;

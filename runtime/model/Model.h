@@ -61,6 +61,10 @@ struct ValueKind {
     return (rows == OfRows || rows == 1) && (cols == OfCols || cols == 1);
   }
 
+  /// Whether it is one value per row, column or block: rows, cols or one. Values of all other shapes have an
+  /// element for each row and column of some matrix.
+  constexpr bool isLine() const { return isStored() && (rows == 1 || cols == 1); }
+
   /// The rows and columns of the value, for a block of `ofRows` × `ofCols`. `ofSmaller` is used for
   /// OfSmaller, and `sizes` are the rule's. A size that it lacks is 0.
   std::pair<int64_t, int64_t> extents(int64_t ofRows, int64_t ofCols, int64_t ofSmaller,

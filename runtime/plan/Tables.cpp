@@ -160,7 +160,7 @@ CommonTable Expander::common(const Table &table, int64_t rank) {
   const Group &group = known->map.groupOf(table.from.segment);
   bool ofSlabs = table.kind == TableKind::BlockChunks && !group.slabs.factors.empty();
   result.value = table.from.value;
-  if ((result.value == ValueKind::Full || !result.value.isStored()) && !ofSlabs)
+  if (!result.value.isLine() && !ofSlabs)
     result.blockCols = view(group, result.value).cols;
   auto make = [&] {
     RankTable rows = builder.rows(known->last == &table ? known->lastRows : 0);

@@ -79,7 +79,7 @@ Check checkHops(const Plan &plan, const Group &group) {
   ShardsKind home = plan::home(group, rule).whose();
   std::vector<ValueKind> states;
   for (const State &state : rule.states)
-    if (state.kind != ValueKind::Full && state.kind.isStored())
+    if (state.kind.isLine())
       states.push_back(state.kind);
   if (group.slabs != Slabs() && plan.numerics != "fast")
     return "expected slabs in fast numerics alone, found some in " + plan.numerics + " ones";

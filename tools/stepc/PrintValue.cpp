@@ -148,7 +148,7 @@ void driver::printValue(llvm::raw_ostream &os, int64_t step, StringRef parameter
         std::copy_n(values.begin() + rect.offset + row * rect.stride, rect.cols,
                     blocks.begin() + rect.block * size + (rect.row + row) * view.cols + rect.col);
     std::vector<int64_t> shape = {view.rows, view.cols};
-    if (kind != plan::ValueKind::Full && kind.isStored())
+    if (kind.isLine())
       shape = {size};
     std::string partIndex = parts ? "[" + std::to_string(part) + "]" : "";
     // A scalar is the same for all matrices of a stack.

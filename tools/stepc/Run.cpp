@@ -237,31 +237,33 @@ static std::string wrongTensor(const manifest::TensorView &view, StringRef name,
   return {};
 }
 
+/// Reports what is wrong with a tensor of a parameter, and whether nothing is.
+static bool accepts(const RunInput &input, size_t parameter, const std::string &wrong,
+                    Report &report) {
+  if (wrong.empty())
+    return true;
+  report.error(input.tensorFile,
+               wrong + " (parameter '" + input.manifest->parameters[parameter].name + "')");
+  return false;
+}
+
 bool driver::checkStates(const RunInput &input, size_t parameter, llvm::ArrayRef<KnownState> known,
                          Report &report) {
-  const std::string &name = input.manifest->parameters[parameter].name;
-  for (const auto &[state, view] : input.tensors[parameter].states) {
-    std::string wrong =
-        state == "step" ? checkSteps(*view) : wrongTensor(*view, state, known, "a state", "step");
-    if (wrong.empty())
-      continue;
-    report.error(input.tensorFile, wrong + " (parameter '" + name + "')");
-    return false;
-  }
-  return true;
+  return llvm::all_of(input.tensors[parameter].states, [&](const auto &given) {
+    const auto &[state, view] = given;
+    return accepts(input, parameter,
+                   state == "step" ? checkSteps(*view)
+                                   : wrongTensor(*view, state, known, "a state", "step"),
+                   report);
+  });
 }
 
 bool driver::checkInputs(const RunInput &input, size_t parameter, llvm::ArrayRef<KnownState> known,
                          Report &report) {
-  const std::string &name = input.manifest->parameters[parameter].name;
-  for (const auto &[key, view] : input.tensors[parameter].inputs) {
-    std::string wrong = wrongTensor(*view, key.first, known, "an input", "");
-    if (wrong.empty())
-      continue;
-    report.error(input.tensorFile, wrong + " (parameter '" + name + "')");
-    return false;
-  }
-  return true;
+  return llvm::all_of(input.tensors[parameter].inputs, [&](const auto &given) {
+    const auto &[key, view] = given;
+    return accepts(input, parameter, wrongTensor(*view, key.first, known, "an input", ""), report);
+  });
 }
 
 /// Checks that the output can be written, before anything is compiled or stepped.

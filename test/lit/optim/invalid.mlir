@@ -545,7 +545,7 @@ optim.rule @R hyperparameters [] states [#optim.state<"m", f32, [cols, size0], 0
 
 // -----
 
-// So has every value.
+// Every value of a rule has sizes from 1 to 2^20.
 optim.rule @R hyperparameters [] states [] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
   optim.size 0 "r" = %cols

@@ -57,7 +57,7 @@ RULES = {
       let o = orthogonalize(grad, {POLAR})
       v = lerp(v, o ^ 2, 0.05)
       param = param - lr * orthogonalize(o / (sqrt(v) + 1e-8), {POLAR})""",
-    # Of sizes of their own: square ones, one of them beside a state that could be on shards.
+    # Two rules have states of their own sizes. The second also has a state that could be on shards.
     "square": """
       state L : f32[rows, rows] = identity
       state R : bf16[cols, cols]
@@ -67,7 +67,7 @@ RULES = {
       let u = transpose(L) @ grad @ cast(R, f32)
       v = lerp(v, u ^ 2, 0.25)
       param = param - lr * L @ (u / (1 + sqrt(v))) * (1 + max(abs(L - transpose(L))))""",
-    # Of a size that the rule computes. Some elements are drawn.
+    # The rule computes the size of its state, and starts some elements at random.
     "low rank": """
       let r = max(1, floor(0.5 * min(rows, cols)))
       state Q : f32[cols, r] = normal
@@ -76,7 +76,7 @@ RULES = {
       w = 0.5 * w + 0.01 * norm(transpose(P), over = columns)
       Q = Q + 0.125 * (cast(transpose(grad), bf16) @ cast(P, bf16)) * transpose(sum(cast(w, f32), over = columns))
       param = param - lr * P @ transpose(Q)""",
-    # Never read by what travels, and a rule that reduces alone.
+    # No value that travels depends on the state, and the rule multiplies no matrices.
     "apart": """
       state S : f32[cols, cols]
       S = 0.5 * S + identity(cols) * sum(grad, over = rows)

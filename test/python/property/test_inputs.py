@@ -21,7 +21,7 @@ optimizer Heads(lr, tau = 2) {{
   let gamma = min(1, tau / most)
   param = sqrt(gamma) * (param - lr * grad)
 }}
-// Of latent attention: the rows without positions by the square root, the shared rotary ones by gamma.
+// Latent attention: gamma's square root scales the rows without positions, gamma the shared rotary ones.
 optimizer Latent(lr, tau = 2, nope = 3) {{
   input most : f32[]
   let gamma = min(1, tau / most)

@@ -8,16 +8,6 @@ using testing::IsEmpty;
 
 namespace {
 
-struct Case {
-  const char *body;
-  std::vector<std::string> messages;
-};
-
-void expectMessages(llvm::ArrayRef<Case> cases) {
-  for (const Case &c : cases)
-    EXPECT_EQ(messagesIn(c.body), c.messages) << c.body;
-}
-
 TEST(NameErrors, All) {
   expectMessages({
       {"let x = grda", {"2:9: error: unknown name 'grda'", "  hint: did you mean 'grad'?"}},
@@ -423,8 +413,7 @@ TEST(RouteErrors, All) {
       {"Sgd(lr = 1) for \"a[]b][!]c]*\", \"[[]\"", {}},
       {"", {"4:1: error: expected at least one claim in the route, found none"}},
   };
-  for (const Case &c : cases)
-    EXPECT_EQ(routeMessages(c.body), c.messages) << c.body;
+  expectMessages(cases, routeMessages);
   EXPECT_THAT(check("optimizer A() {\n  param = grad\n}\n"
                     "route {\n  A() for matrix\n}\n"
                     "route {\n  A() for rest\n}\n")

@@ -12,15 +12,7 @@ std::vector<std::string> messagesOf(const std::string &statements) {
   return check(statements + "\noptimizer A() {\n  param = grad\n}\n").messages();
 }
 
-struct Case {
-  const char *statement;
-  std::vector<std::string> messages;
-};
-
-void expectMessages(llvm::ArrayRef<Case> cases) {
-  for (const Case &c : cases)
-    EXPECT_EQ(messagesOf(c.statement), c.messages) << c.statement;
-}
+void expectMessages(llvm::ArrayRef<Case> cases) { test::expectMessages(cases, messagesOf); }
 
 TEST(Blocks, AreRead) {
   Source source("t.optim", "blocks \"a\" rows 512, 128,\n 128\n"

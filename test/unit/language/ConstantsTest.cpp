@@ -8,16 +8,6 @@ using testing::IsEmpty;
 
 namespace {
 
-struct Case {
-  const char *body;
-  std::vector<std::string> messages;
-};
-
-void expectMessages(llvm::ArrayRef<Case> cases) {
-  for (const Case &c : cases)
-    EXPECT_EQ(messagesIn(c.body), c.messages) << c.body;
-}
-
 TEST(Constants, InitialValuesFitTheirType) {
   const std::string wanted = ": error: expected an initial value that ";
   expectMessages({

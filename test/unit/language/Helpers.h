@@ -55,6 +55,19 @@ inline std::vector<std::string> messagesIn(const std::string &body) {
   return check(rule(body)).messages();
 }
 
+/// A text of the language, and all that is said about it.
+struct Case {
+  std::string text;
+  std::vector<std::string> messages;
+};
+
+using MessagesOf = llvm::function_ref<std::vector<std::string>(const std::string &)>;
+
+inline void expectMessages(llvm::ArrayRef<Case> cases, MessagesOf messagesOf = messagesIn) {
+  for (const Case &c : cases)
+    EXPECT_EQ(messagesOf(c.text), c.messages) << c.text;
+}
+
 /// Random but legal expressions and files. Everything it makes parses and
 /// analyzes without errors.
 class Generator {

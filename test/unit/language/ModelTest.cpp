@@ -8,11 +8,6 @@ using testing::IsEmpty;
 
 namespace {
 
-struct Case {
-  std::string body;
-  std::vector<std::string> messages;
-};
-
 /// A model with these lines (from line 2) beside an optimizer and a route.
 std::string model(const std::string &body) {
   return "model(k = 1) {\n" + body +
@@ -30,10 +25,7 @@ std::vector<std::string> modelMessages(const std::string &body) {
   return check(model(body)).messages();
 }
 
-void expectMessages(llvm::ArrayRef<Case> cases) {
-  for (const Case &c : cases)
-    EXPECT_EQ(modelMessages(c.body), c.messages) << c.body;
-}
+void expectModelMessages(llvm::ArrayRef<Case> cases) { expectMessages(cases, modelMessages); }
 
 /// The messages about a statement in an optimizer that may read the model. Warnings are left out.
 std::vector<std::string> readerMessages(const std::string &body) {
@@ -155,7 +147,7 @@ TEST(Model, Errors) {
         "  hint: a state can count the steps: 'seen = seen + 1' above the statement"}},
       {"state seen : f32\nseen = seen + 1\nskip when seen < step or k > 2", {}},
   };
-  expectMessages(cases);
+  expectModelMessages(cases);
 }
 
 TEST(Model, States) {
@@ -189,7 +181,7 @@ TEST(Model, States) {
         "  hint: a number is computed from literals alone: '0.1 / 3'"}},
       {"state a : f32", {"2:7: warning: state 'a' is never used"}},
   };
-  expectMessages(cases);
+  expectModelMessages(cases);
 }
 
 TEST(Model, Skips) {
@@ -225,7 +217,7 @@ TEST(Model, WhatALaterVersionWillHave) {
         "  hint: all parameters of a model count as one vector, without rows and columns",
         "7:9: error: unknown name 'zz'"}},
   };
-  expectMessages(cases);
+  expectModelMessages(cases);
   // Optimizers read what text that cannot be parsed may name.
   EXPECT_THAT(
       check("model() {\n  state n : f32[]\n  input m = n\n  let a = n\n}\n" +
@@ -266,7 +258,7 @@ TEST(Model, Metrics) {
         "rounds to infinity",
         "  hint: f32 holds numbers from 1.4e-45 to 3.4e+38"}},
   };
-  expectMessages(cases);
+  expectModelMessages(cases);
   // The trainer finds a metric by its name alone.
   EXPECT_THAT(check("model() {\n  metric size = norm(grad)\n}\n" + rule("metric size = rms(grad)"))
                   .messages(),
@@ -303,9 +295,9 @@ TEST(Model, HeaderErrors) {
         "  1:1: note: the first is here"}},
   };
   for (const Case &c : cases)
-    EXPECT_EQ(check(c.body + "optimizer T(lr) {\n  param = param - lr * grad\n}\n").messages(),
+    EXPECT_EQ(check(c.text + "optimizer T(lr) {\n  param = param - lr * grad\n}\n").messages(),
               c.messages)
-        << c.body;
+        << c.text;
   EXPECT_THAT(check("model() {\n}\n").messages(),
               ElementsAre("3:1: error: expected at least one optimizer, found none"));
   // Text in a model that misses its brace is no statement of an optimizer.
@@ -383,8 +375,7 @@ TEST(Model, ValuesThatOptimizersRead) {
         "  7:7: note: it is declared here",
         "  hint: give it another name, because it hides the model"}},
   };
-  for (const Case &c : cases)
-    EXPECT_EQ(readerMessages(c.body), c.messages) << c.body;
+  expectMessages(cases, readerMessages);
   EXPECT_THAT(messagesIn("let x = model.one + model.two"),
               ElementsAre("2:9: error: unknown value 'model.one', because the file has no 'model' "
                           "block"));

@@ -186,11 +186,6 @@ TEST(Parser, RangesPointAtTheText) {
   EXPECT_EQ(source.text(product.rhs->range), "abs(lr)");
 }
 
-struct Case {
-  const char *body;
-  std::vector<std::string> messages;
-};
-
 TEST(Parser, StatementErrors) {
   const Case cases[] = {
       {"let = 3", {"2:5: error: expected a name, found '='"}},
@@ -256,8 +251,7 @@ TEST(Parser, StatementErrors) {
         "  hint: a model skips steps: 'model() { skip when not finite(norm(grad)) }'"}},
       {"loss_scale 3", {"2:1: error: 'loss_scale' is not supported yet"}},
   };
-  for (const Case &c : cases)
-    EXPECT_EQ(bodyErrors(c.body), c.messages) << c.body;
+  expectMessages(cases, bodyErrors);
 }
 
 TEST(Parser, DeclarationErrors) {
@@ -312,8 +306,7 @@ TEST(Parser, DeclarationErrors) {
       {"route {\nA(lr 3) for rest\n}", {"2:6: error: expected '=', found '3'"}},
       {"route {\nA(lr = \"x\") for rest\n}", {"2:8: error: expected a number, found \"x\""}},
   };
-  for (const Case &c : cases)
-    EXPECT_EQ(syntaxErrors(c.body), c.messages) << c.body;
+  expectMessages(cases, syntaxErrors);
 }
 
 TEST(Parser, OneRunReportsErrorsOfManyStatements) {

@@ -8,11 +8,6 @@ using testing::IsEmpty;
 
 namespace {
 
-struct Case {
-  const char *body;
-  std::vector<std::string> messages;
-};
-
 /// The type of the last `let` of a body.
 Type typeOf(const std::string &body) {
   Result result = check(rule(body));
@@ -151,8 +146,7 @@ TEST(Products, Errors) {
        {"2:14: error: expected an input of the parameter's sizes, or one value per row, column or "
         "block, found a matrix of rows × rows"}},
   };
-  for (const Case &c : cases)
-    EXPECT_EQ(messagesIn(c.body), c.messages) << c.body;
+  expectMessages(cases);
 }
 
 TEST(Products, SizesHaveSeveralNames) {

@@ -7,11 +7,6 @@ using testing::ElementsAre;
 
 namespace {
 
-struct Case {
-  const char *claims;
-  std::vector<std::string> messages;
-};
-
 /// Claims begin in line 8, after the optimizers A and B.
 Result checkClaims(const std::string &claims) {
   return check("optimizer A() {\n  param = grad\n}\noptimizer B() {\n  param = grad\n}\nroute {\n" +
@@ -19,8 +14,8 @@ Result checkClaims(const std::string &claims) {
 }
 
 void expectMessages(llvm::ArrayRef<Case> cases) {
-  for (const Case &c : cases)
-    EXPECT_EQ(checkClaims(c.claims).messages(), c.messages) << c.claims;
+  test::expectMessages(cases,
+                       [](const std::string &claims) { return checkClaims(claims).messages(); });
 }
 
 /// The names of the routes.

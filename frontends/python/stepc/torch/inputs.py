@@ -80,7 +80,8 @@ class Inputs:
         # The tensors that are bound now. A replay of a CUDA graph reads their memory, so they are kept here
         # until others are bound.
         self._kept: list[torch.Tensor] = []
-        # What was brought here of given DTensors, by parameter and input: once for each time one is given.
+        # This rank's parts of given DTensors, by parameter and input. A part is exchanged when a DTensor is
+        # given, and kept until another is.
         self._brought: dict[tuple[str, str], torch.Tensor] = {}
 
     def give(self, parameter: str, tensors: dict[str, torch.Tensor | None]) -> None:
