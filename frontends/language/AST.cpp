@@ -99,6 +99,10 @@ BinaryExpr::~BinaryExpr() {
   }
 }
 
+CallExpr::CallExpr(SourceRange range, Name callee)
+    : Expr(Kind::Call, range), callee(std::move(callee)) {}
+CallExpr::~CallExpr() = default;
+
 double stepc::lang::literalExponent(const Expr &exponent) {
   if (const auto *number = llvm::dyn_cast<NumberExpr>(&exponent))
     return number->value;
@@ -128,6 +132,25 @@ const MetricStatement *Body::findMetric(StringRef name) const {
   return nullptr;
 }
 
+Model *File::model() const {
+  if (!models.empty())
+    return models[0].get();
+  for (const auto &file : imported)
+    if (!file->models.empty())
+      return file->models[0].get();
+  return nullptr;
+}
+
+std::vector<Rule *> File::allRules() const {
+  std::vector<Rule *> all;
+  for (const auto &rule : rules)
+    all.push_back(rule.get());
+  for (const auto &file : imported)
+    for (const auto &rule : file->rules)
+      all.push_back(rule.get());
+  return all;
+}
+
 std::vector<Body *> File::bodies() const {
   std::vector<Body *> all;
   for (const auto &model : models)
@@ -154,7 +177,11 @@ public:
 
   void body(const Body &body) {
     const auto *rule = llvm::dyn_cast<Rule>(&body);
-    os << "(" << (rule ? "optimizer " : "") << body.name.text << "\n";
+    const auto *def = llvm::dyn_cast<Def>(&body);
+    os << "(" << (rule ? "optimizer " : def ? "def " : "") << body.name.text;
+    if (def)
+      names(def->parameters);
+    os << "\n";
     for (const Hyperparameter &hyper : body.hyperparameters) {
       os << "  (hyperparameter " << hyper.name.text;
       optional(hyper.defaultValue);
@@ -169,14 +196,7 @@ public:
     }
     if (rule && rule->master)
       os << "  (master " << spell(rule->master->element) << ")\n";
-    for (const auto &statement : body.statements) {
-      static constexpr const char *words[] = {"let", "assign", "skip", "metric"};
-      os << "  (" << words[size_t(statement->kind)] << " ";
-      if (!llvm::isa<SkipStatement>(*statement))
-        os << statement->target.text << " ";
-      expr(*statement->value);
-      os << ")\n";
-    }
+    statements(body.statements, "  ");
     os << ")\n";
   }
 
@@ -231,6 +251,39 @@ public:
   }
 
 private:
+  void names(const std::vector<Parameter> &names) {
+    os << " (";
+    llvm::interleave(names, os, [&](const Parameter &each) { os << each.name.text; }, " ");
+    os << ")";
+  }
+
+  void statements(const Statements &list, const std::string &indent) {
+    for (const auto &statement : list) {
+      static constexpr const char *words[] = {"let",    "assign", "skip",
+                                              "metric", "repeat", "return"};
+      os << indent << "(" << words[size_t(statement->kind)];
+      if (statement->kind <= Statement::Kind::Assign || statement->kind == Statement::Kind::Metric)
+        os << " " << statement->target.text;
+      if (statement->value) {
+        os << " ";
+        expr(*statement->value);
+      }
+      if (const auto *repeat = llvm::dyn_cast<RepeatStatement>(statement.get())) {
+        if (!repeat->names.empty())
+          names(repeat->names);
+        for (const auto &entry : repeat->entries) {
+          os << " (";
+          llvm::interleave(entry, os, [&](const ExprPtr &each) { expr(*each); }, " ");
+          os << ")";
+        }
+        os << "\n";
+        statements(repeat->statements, indent + "  ");
+        os << indent;
+      }
+      os << ")\n";
+    }
+  }
+
   /// Writes enough digits that the same value can be read back.
   void number(double value) { os << llvm::format("%.17g", value); }
 
@@ -345,6 +398,10 @@ std::string stepc::lang::dump(const File &file) {
   std::string text;
   llvm::raw_string_ostream os(text);
   Dumper dumper(os);
+  for (const ImportStatement &import : file.imports)
+    os << "(import " << import.path.value << ")\n";
+  for (const auto &def : file.defs)
+    dumper.body(*def);
   for (const Body *body : file.bodies())
     dumper.body(*body);
   for (const BlocksStatement &blocks : file.blocks)

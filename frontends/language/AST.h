@@ -12,8 +12,10 @@
 #include "frontends/language/Source.h"
 #include "frontends/language/Types.h"
 #include "runtime/model/Model.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/Support/Casting.h"
 #include <array>
+#include <deque>
 #include <memory>
 #include <optional>
 
@@ -159,7 +161,7 @@ struct NameExpr : Expr {
   Symbol symbol = Symbol::Unresolved;       ///< analysis
   Hyperparameter *hyperparameter = nullptr; ///< analysis
   const StateDeclaration *state = nullptr;  ///< analysis
-  const LetStatement *let = nullptr;        ///< analysis
+  LetStatement *let = nullptr;              ///< analysis
 
   NameExpr(SourceRange range, std::string name) : Expr(Kind::Name, range), name(std::move(name)) {}
   static bool classof(const Expr *e) { return e->kind == Kind::Name; }
@@ -289,6 +291,8 @@ struct Orthogonalization {
   static constexpr double leastEps = 0x1p-100;
 };
 
+struct InlinedCall;
+
 struct CallExpr : Expr {
   struct Option {
     Name name;
@@ -299,11 +303,13 @@ struct CallExpr : Expr {
   std::vector<ExprPtr> arguments; ///< Positional ones.
   std::vector<Option> options;    ///< `name = value`.
 
-  std::optional<Function> function;                   ///< analysis
+  std::optional<Function> function;                   ///< analysis; nothing if a `def` is called
+  std::unique_ptr<InlinedCall> inlined;               ///< analysis, for the call of a `def`
   ElementType castTo = ElementType::Invalid;          ///< analysis, for `cast`
   std::optional<Orthogonalization> orthogonalization; ///< analysis
 
-  CallExpr(SourceRange range, Name callee) : Expr(Kind::Call, range), callee(std::move(callee)) {}
+  CallExpr(SourceRange range, Name callee);
+  ~CallExpr() override;
   static bool classof(const Expr *e) { return e->kind == Kind::Call; }
 };
 
@@ -312,11 +318,11 @@ struct CallExpr : Expr {
 //===----------------------------------------------------------------------===//
 
 struct Statement {
-  enum class Kind : uint8_t { Let, Assign, Skip, Metric };
+  enum class Kind : uint8_t { Let, Assign, Skip, Metric, Repeat, Return };
   const Kind kind;
   SourceRange range;
-  Name target; ///< The word `skip` if nothing gets the value.
-  ExprPtr value;
+  Name target;   ///< The statement's word if nothing gets the value.
+  ExprPtr value; ///< Null in a `repeat` with a list.
 
   virtual ~Statement() = default;
 
@@ -325,13 +331,22 @@ protected:
       : kind(kind), range(range), target(std::move(target)), value(std::move(value)) {}
 };
 
+/// Whether some statement reads a name. Copies of a text that is inlined share it.
+using Usage = std::shared_ptr<bool>;
+
 /// `let NAME = value`: a name for a value, for the rest of the body. If it is the model's, rules may read it.
+/// Analysis makes further ones: the arguments of a call, and the values that `repeat` assigns to a name.
 struct LetStatement : Statement {
-  bool isUsed = false;                ///< analysis
-  bool isSize = false;                ///< analysis: values have so many rows or columns
-  const LetStatement *same = nullptr; ///< analysis: the `let` of which this is another name
+  Usage isUsed = std::make_shared<bool>(false); ///< analysis
+  bool isLocal = false;                         ///< analysis: within a `def` or a `repeat`
+  LetStatement *same = nullptr; ///< analysis: the `let` of which this is another name
   /// analysis: the first part for which the value is not known before a step. Null if it is known.
   const Expr *unknown = nullptr;
+  /// analysis: of a name that `repeat` assigns, the `let` that declares it, and there the last assignment.
+  LetStatement *declared = this, *last = this;
+  /// analysis: the name of the size, if values have so many rows or columns. Empty for other values.
+  llvm::StringRef sizeName;
+  uint32_t order = 0; ///< analysis: how many `let`s of the body are evaluated before
   LetStatement(SourceRange range, Name target, ExprPtr value)
       : Statement(Kind::Let, range, std::move(target), std::move(value)) {}
   static bool classof(const Statement *s) { return s->kind == Kind::Let; }
@@ -360,20 +375,54 @@ struct MetricStatement : Statement {
   static bool classof(const Statement *s) { return s->kind == Kind::Metric; }
 };
 
+using Statements = std::vector<std::unique_ptr<Statement>>;
+
+/// A name that gets its value from outside: an argument of a `def`, or a name of the list of a `repeat`.
+struct Parameter {
+  Name name;
+  Usage isUsed = std::make_shared<bool>(false); ///< analysis
+};
+
+/// `repeat COUNT { ... }`, or `repeat NAMES in [...] { ... }` with a turn for each entry of the list.
+struct RepeatStatement : Statement {
+  std::vector<Parameter> names;
+  std::vector<std::vector<ExprPtr>> entries; ///< Each has a value per name.
+  Statements statements;                     ///< As written. Analysis leaves them alone.
+  Statements turns; ///< analysis: the statements of all turns, one turn after the other
+  RepeatStatement(SourceRange range, Name word)
+      : Statement(Kind::Repeat, range, std::move(word), nullptr) {}
+  static bool classof(const Statement *s) { return s->kind == Kind::Repeat; }
+};
+
+/// `return value`, the last statement of a `def`.
+struct ReturnStatement : Statement {
+  ReturnStatement(SourceRange range, Name word, ExprPtr value)
+      : Statement(Kind::Return, range, std::move(word), std::move(value)) {}
+  static bool classof(const Statement *s) { return s->kind == Kind::Return; }
+};
+
+/// The statements of a `def` for one call. The first ones name the arguments.
+struct InlinedCall {
+  Statements statements;
+  ExprPtr result;
+};
+
 /// Why a rule applies to matrices only.
 struct MatrixNeed {
   SourceRange range;
   std::string what; ///< E.g. "'orthogonalize'".
 };
 
-/// The part that optimizers and the model share: hyperparameters, and statements that run from top to bottom.
+struct File;
+
+/// The part that optimizers, the model and functions share: statements that run from top to bottom.
 struct Body {
-  enum class Kind : uint8_t { Rule, Model };
+  enum class Kind : uint8_t { Rule, Model, Def };
   const Kind kind;
   Name name; ///< The name of an optimizer. For the model the word `model`.
   std::vector<Hyperparameter> hyperparameters;
   std::vector<StateDeclaration> states;
-  std::vector<std::unique_ptr<Statement>> statements;
+  Statements statements;
   SourceRange range;
   bool hasSyntaxErrors = false; ///< Statements may be missing.
   bool lacksNames = false;      ///< Declarations may be missing, so unknown names are not reported.
@@ -382,6 +431,9 @@ struct Body {
   std::set<std::string, std::less<>> unread;
 
   bool usesGrad = false; ///< analysis
+  /// analysis: the `let`s that are sizes of values, in the order in which they are evaluated.
+  std::vector<const LetStatement *> sizes;
+  std::deque<std::string> sizeNames; ///< analysis: what LetStatement::sizeName refers to
 
   std::vector<const MetricStatement *> metrics() const;
   const MetricStatement *findMetric(llvm::StringRef name) const; ///< Null if there is none.
@@ -407,6 +459,19 @@ struct Rule : Body {
 struct Model : Body {
   Model() : Body(Kind::Model) {}
   static bool classof(const Body *b) { return b->kind == Kind::Model; }
+};
+
+/// `def NAME(arguments) { ... return value }` or `def NAME(arguments) = value`: a function, which is inlined
+/// where it is called. The last statement is its `return`, unless the text has errors.
+struct Def : Body {
+  std::vector<Parameter> parameters;
+  bool isUsed = false;   ///< analysis
+  bool isBroken = false; ///< analysis: it has errors, which were reported
+
+  const Expr &result() const { return *statements.back()->value; }
+
+  Def() : Body(Kind::Def) {}
+  static bool classof(const Body *b) { return b->kind == Kind::Def; }
 };
 
 /// `NAME = value` in a claim.
@@ -462,25 +527,54 @@ struct BlocksStatement {
   SourceRange range;
 };
 
+/// `import "linear.optim"`: the functions, optimizers and the model of another file.
+struct ImportStatement {
+  StringLiteral path;
+  SourceRange range;
+  File *file = nullptr; ///< `load` sets it. Null after an error.
+};
+
 struct File {
   const Source *source = nullptr;
+  SourceRange part; ///< Its text in the source.
+  std::vector<ImportStatement> imports;
   std::vector<std::unique_ptr<Rule>> rules;
   std::vector<std::unique_ptr<Model>> models; ///< More than one is an error of analysis.
+  std::vector<std::unique_ptr<Def>> defs;
   std::vector<BlocksStatement> blocks;
   std::vector<Route> routes; ///< More than one is an error of analysis.
   bool lacksRules = false;   ///< Optimizers may be missing, so unknown ones are not reported.
-  /// Names that declarations give which were refused: uses of them are not reported once more.
-  std::vector<std::string> refused;
-  bool lacksNames = false; ///< As of a rule, for all rules: a refused import may declare any name.
-  bool isForeign = false;  ///< The text is in another language, and the error was reported.
+  bool lacksNames =
+      false; ///< As of a body, for all bodies: an import with errors may declare any name.
+  bool isForeign = false; ///< The text is in another language, and the error was reported.
 
-  /// The route. Null if the file has none.
+  /// The files that this one imports, by way of others too. A file stands behind those that it imports. Only
+  /// the file that `load` returns has them.
+  std::vector<std::unique_ptr<File>> imported;
+  /// analysis: the functions that it may call, its own and those of its imports.
+  llvm::StringMap<Def *> functions;
+
+  /// The route. Null if the file has none. Routes of imports have no effect.
   const Route *route() const { return routes.empty() ? nullptr : &routes[0]; }
-  /// The model. Null if the file has none.
-  Model *model() const { return models.empty() ? nullptr : models[0].get(); }
-  /// Models and rules.
+  /// The model, also that of an import. Null if there is none.
+  Model *model() const;
+  /// The optimizers, its own first and then those of its imports.
+  std::vector<Rule *> allRules() const;
+  /// Models and rules of the file itself.
   std::vector<Body *> bodies() const;
+  /// The function of that name, after `linkFiles`. Null if there is none.
+  Def *findDef(llvm::StringRef name) const { return functions.lookup(name); }
 };
+
+/// A copy of what the parser made, without the results of an analysis. A name that `replaced` maps to a
+/// literal becomes the literal.
+struct Literal {
+  const Expr *value;
+  Usage isUsed;
+};
+using Literals = llvm::StringMap<Literal>;
+ExprPtr copyOf(const Expr &expr, const Literals &replaced);
+std::unique_ptr<Statement> copyOf(const Statement &statement, const Literals &replaced);
 
 /// The tree as text without positions, for tests and debugging: two files with
 /// equal dumps mean the same.

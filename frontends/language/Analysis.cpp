@@ -21,17 +21,43 @@ namespace {
 
 void checkRuleNames(const File &file, Diagnostics &diagnostics) {
   llvm::StringMap<const Rule *> seen;
-  for (const auto &rule : file.rules) {
+  for (const Rule *rule : file.allRules()) {
     if (rule->name.text.empty())
       continue;
-    auto [it, isNew] = seen.try_emplace(rule->name.text, rule.get());
+    auto [it, isNew] = seen.try_emplace(rule->name.text, rule);
     if (!isNew)
       diagnostics.error(rule->name.range, "optimizer '" + rule->name.text + "' is declared twice")
           .withNote(it->second->name.range, "the first declaration is here");
   }
 }
 
+void warnUnused(const Statements &statements, Diagnostics &diagnostics) {
+  auto warn = [&](const Name &name, const Usage &isUsed) {
+    if (!*isUsed)
+      diagnostics.warning(name.range, "'" + name.text + "' is never used");
+  };
+  for (const auto &statement : statements) {
+    if (const auto *let = llvm::dyn_cast<LetStatement>(statement.get()))
+      warn(let->target, let->isUsed);
+    const auto *repeat = llvm::dyn_cast<RepeatStatement>(statement.get());
+    if (!repeat)
+      continue;
+    for (const Parameter &each : repeat->names)
+      warn(each.name, each.isUsed);
+    warnUnused(repeat->statements, diagnostics);
+  }
+}
+
 void warnUnused(const File &file, Diagnostics &diagnostics) {
+  for (const auto &def : file.defs) {
+    for (const Parameter &each : def->parameters)
+      if (!*each.isUsed)
+        diagnostics.warning(each.name.range, "argument '" + each.name.text + "' is never used");
+    warnUnused(def->statements, diagnostics);
+    // A file without a route may be there for others to import.
+    if (file.route() && !def->isUsed)
+      diagnostics.warning(def->name.range, "function '" + def->name.text + "' is never used");
+  }
   for (const Body *body : file.bodies()) {
     for (const Hyperparameter &hyper : body->hyperparameters)
       if (!hyper.isUsed)
@@ -50,10 +76,7 @@ void warnUnused(const File &file, Diagnostics &diagnostics) {
         diagnostics.warning(state.name.range,
                             "state '" + state.name.text + "' is assigned and never read");
     }
-    for (const auto &statement : body->statements)
-      if (const auto *let = llvm::dyn_cast<LetStatement>(statement.get()))
-        if (!let->isUsed)
-          diagnostics.warning(let->target.range, "'" + let->target.text + "' is never used");
+    warnUnused(body->statements, diagnostics);
     if (llvm::isa<Rule>(body) && !body->usesGrad)
       diagnostics.warning(body->name.range,
                           "optimizer '" + body->name.text + "' never uses 'grad'");
@@ -73,28 +96,39 @@ void warnUnused(const File &file, Diagnostics &diagnostics) {
 bool stepc::lang::analyze(File &file, Diagnostics &diagnostics, AnalysisOptions options) {
   if (file.isForeign)
     return false;
+  diagnostics.dropWarningsFrom(file.part.end + 1);
   checkRuleNames(file, diagnostics);
   checkModel(file, diagnostics);
-  computeConstants(file, diagnostics);
-  for (Body *body : file.bodies()) {
-    body->unread.insert(file.refused.begin(), file.refused.end());
-    body->lacksNames |= file.lacksNames;
-    // Rules read values of the model, so the models come first.
-    if (auto *model = llvm::dyn_cast<Model>(body))
-      ModelAnalyzer(*model, *file.source, diagnostics).run();
-    else
-      RuleAnalyzer(*llvm::cast<Rule>(body), file, diagnostics).run();
+  std::vector<File *> files; // each behind its imports
+  for (const auto &imported : file.imported)
+    files.push_back(imported.get());
+  files.push_back(&file);
+  for (File *each : files) {
+    checkDefs(*each, diagnostics);
+    computeConstants(*each, diagnostics);
   }
+  for (File *each : files)
+    for (const auto &model : each->models) {
+      model->lacksNames |= each->lacksNames;
+      ModelAnalyzer(*model, *each, diagnostics).run();
+    }
+  // Rules read values of the model, so the models come first.
+  for (File *each : files)
+    for (const auto &rule : each->rules) {
+      rule->lacksNames |= each->lacksNames;
+      RuleAnalyzer(*rule, *each, file, diagnostics).run();
+    }
   for (const BlocksStatement &blocks : file.blocks)
     analyzeBlocks(blocks, diagnostics);
   analyzeRoutes(file, diagnostics);
-  uint32_t end = static_cast<uint32_t>(file.source->text().size());
+  uint32_t end = file.part.end;
+  std::vector<Rule *> rules = file.allRules();
   if (!diagnostics.hasErrors()) {
-    if (file.rules.empty())
+    if (rules.empty() && (file.functions.empty() || options.requireRoute || file.route()))
       diagnostics.error({end, end}, "expected at least one optimizer, found none");
     else if (options.requireRoute && !file.route())
       diagnostics.error({end, end}, "expected a route, found none")
-          .withHint("end the file with 'route { " + file.rules[0]->name.text + "(...) for rest }'");
+          .withHint("end the file with 'route { " + rules[0]->name.text + "(...) for rest }'");
   }
   // After an error, what looks unused may be used in the text that has the error.
   if (!diagnostics.hasErrors()) {
@@ -129,7 +163,7 @@ void BodyAnalyzer::declare(const Name &name, Symbol symbol) {
 
 void BodyAnalyzer::declareAll() {
   for (Hyperparameter &hyper : body.hyperparameters) {
-    Symbol symbol;
+    Symbol symbol; // visible in the whole body
     symbol.hyperparameter = &hyper;
     declare(hyper.name, symbol);
     // In a claim, a hyperparameter `missing_grad` would look like the setting.
@@ -144,6 +178,7 @@ void BodyAnalyzer::declareAll() {
     for (; state != body.states.end() && state->range.begin < limit; ++state) {
       Symbol symbol;
       symbol.state = &*state;
+      symbol.visibleFrom = state->range.end;
       declare(state->name, symbol);
       if (state->initial)
         if (Loss loss = lossIn(state->element, state->initial->value); loss != Loss::None)
@@ -165,6 +200,7 @@ void BodyAnalyzer::declareAll() {
     declareStates(let->range.begin);
     Symbol symbol;
     symbol.let = let;
+    symbol.visibleFrom = let->range.end;
     declare(let->target, symbol);
   }
   declareStates(UINT32_MAX);
@@ -190,14 +226,7 @@ void BodyAnalyzer::run() {
   };
   for (const auto &statement : body.statements) {
     resolveUntil(statement->range.begin);
-    if (auto *let = llvm::dyn_cast<LetStatement>(statement.get()))
-      analyzeLet(*let);
-    else if (auto *skip = llvm::dyn_cast<SkipStatement>(statement.get()))
-      analyzeSkip(*skip);
-    else if (auto *metric = llvm::dyn_cast<MetricStatement>(statement.get()))
-      analyzeMetric(*metric);
-    else
-      analyzeAssign(*llvm::cast<AssignStatement>(statement.get()));
+    analyzeStatement(*statement);
   }
   resolveUntil(UINT32_MAX);
   finish();
@@ -205,8 +234,33 @@ void BodyAnalyzer::run() {
     warnNotFinite();
 }
 
+void BodyAnalyzer::analyzeStatement(Statement &statement) {
+  if (isInlining() && !countOperation())
+    return;
+  switch (statement.kind) {
+  case Statement::Kind::Let:
+    return analyzeLet(llvm::cast<LetStatement>(statement));
+  case Statement::Kind::Assign:
+    return analyzeAssign(llvm::cast<AssignStatement>(statement));
+  case Statement::Kind::Skip:
+    return analyzeSkip(llvm::cast<SkipStatement>(statement));
+  case Statement::Kind::Metric:
+    return analyzeMetric(llvm::cast<MetricStatement>(statement));
+  case Statement::Kind::Repeat:
+    return analyzeRepeat(llvm::cast<RepeatStatement>(statement));
+  case Statement::Kind::Return: // of a function: analyzeInlined takes its value
+    break;
+  }
+}
+
 void BodyAnalyzer::analyzeLet(LetStatement &let) {
   analyzeExpr(*let.value);
+  finishLet(let);
+}
+
+void BodyAnalyzer::finishLet(LetStatement &let) {
+  let.order = letCount++;
+  let.isLocal |= isInlining();
   const auto *name = llvm::dyn_cast<NameExpr>(let.value.get());
   if (name && name->let)
     let.same = name->let->same ? name->let->same : name->let;
@@ -214,6 +268,13 @@ void BodyAnalyzer::analyzeLet(LetStatement &let) {
 }
 
 void BodyAnalyzer::analyzeAssign(AssignStatement &assign) {
+  if (repeats && assign.target.text == words.result) {
+    diagnostics
+        .error(assign.target.range, "expected an assignment to '" + Twine(words.result) +
+                                        "' outside of 'repeat', found it inside")
+        .withHint("it is assigned once: name what the turns compute with 'let'");
+    isResultMisspelt = true;
+  }
   // A second assignment is an error by itself, whatever it reads.
   const AssignStatement *before = resultAssignment;
   if (assign.target.text == words.result)
@@ -346,10 +407,13 @@ void BodyAnalyzer::resolveTarget(AssignStatement &assign) {
   Symbol &symbol = it->second;
   if (!symbol.state || symbol.state->isInput) {
     StringRef what = symbol.let ? "'let'" : symbol.state ? "input" : "hyperparameter";
-    diagnostics
-        .error(target.range, "expected " + words.targets + " to assign to, found the " + what +
-                                 " '" + target.text + "'")
-        .withNote(symbol.range, "it is declared here");
+    Diagnostic &error =
+        diagnostics
+            .error(target.range, "expected " + words.targets + " to assign to, found the " + what +
+                                     " '" + target.text + "'")
+            .withNote(symbol.range, "it is declared here");
+    if (symbol.let)
+      error.withHint("only a 'repeat' assigns again to what 'let' declares");
     return;
   }
   symbol.state->isAssigned = true;
@@ -392,16 +456,16 @@ std::vector<StringRef> BodyAnalyzer::valueNames(uint32_t before) const {
 static constexpr StringRef namesOfRules[] = {"param", "grad",  "step", "rows",
                                              "cols",  "numel", "row",  "col"};
 
-RuleAnalyzer::RuleAnalyzer(Rule &rule, const File &file, Diagnostics &diagnostics)
+RuleAnalyzer::RuleAnalyzer(Rule &rule, const File &file, const File &main, Diagnostics &diagnostics)
     : BodyAnalyzer(rule,
                    {.result = "param",
                     .targets = "a state or 'param'",
                     .target = "state",
                     .known = namesOfRules},
-                   diagnostics, *file.source),
-      rule(rule), file(file) {
+                   diagnostics, *file.source, &file),
+      rule(rule), main(main) {
   // The operations of the model's new gradient come before those of the rule.
-  if (const Model *model = file.model())
+  if (const Model *model = main.model())
     for (const auto &statement : model->statements)
       if (llvm::isa<AssignStatement>(*statement) && statement->target.text == "grad")
         gradDepth = statement->value->depth + 2;

@@ -5,6 +5,7 @@
 #include "runtime/text/Plural.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
 #include <cmath>
 
 using namespace stepc::lang;
@@ -79,10 +80,7 @@ const FunctionInfo *BodyAnalyzer::findCallee(CallExpr &call) {
     error.withHint(*hint);
     return nullptr;
   }
-  std::vector<StringRef> names;
-  for (const FunctionInfo &info : functions())
-    names.push_back(info.name);
-  hintNearest(error, name, names);
+  hintNearest(error, name, callableNames(file));
   if (!error.hint.empty())
     return nullptr;
   StringRef value = text::nearestName(name, valueNames(call.range.begin));
@@ -148,6 +146,10 @@ bool BodyAnalyzer::checkOptions(CallExpr &call, ArrayRef<StringRef> allowed) {
 }
 
 Type BodyAnalyzer::analyzeCall(CallExpr &call) {
+  if (isInlining() && !countOperation())
+    return {};
+  if (Def *def = file ? file->findDef(call.callee.text) : nullptr)
+    return analyzeInlined(call, *def);
   const FunctionInfo *info = findCallee(call);
   if (!info) {
     for (const ExprPtr &argument : call.arguments)
@@ -224,13 +226,14 @@ Type BodyAnalyzer::analyzeElementwise(CallExpr &call, ArrayRef<ExprPtr> operands
 }
 
 /// Returns x if the expression is x * x or x ^ 2, otherwise null.
-static const Expr *squared(const Expr &expr) {
+static const Expr *squared(const Expr &expr, const Source &source) {
   const auto *binary = llvm::dyn_cast<BinaryExpr>(&expr);
   if (!binary)
     return nullptr;
-  bool isSquare = binary->op == BinaryOp::Power ? constantValue(*binary->rhs) == 2.0
-                                                : binary->op == BinaryOp::Multiply &&
-                                                      dump(*binary->lhs) == dump(*binary->rhs);
+  bool isSquare = binary->op == BinaryOp::Power
+                      ? constantValue(*binary->rhs) == 2.0
+                      : binary->op == BinaryOp::Multiply &&
+                            source.text(binary->lhs->range) == source.text(binary->rhs->range);
   return isSquare ? binary->lhs.get() : nullptr;
 }
 
@@ -248,7 +251,7 @@ void BodyAnalyzer::warnElementwise(const CallExpr &call) {
   bool isMean = root && root->function == Function::Mean;
   if (!isMean && !(root && root->function == Function::Sum))
     return;
-  const Expr *operand = squared(*root->arguments[0]);
+  const Expr *operand = squared(*root->arguments[0], source);
   if (!operand)
     return;
   // With its options, as in `over = columns`.
@@ -383,6 +386,8 @@ const Expr *BodyAnalyzer::unknownIn(const Expr &expr) const {
     }
     return nullptr;
   }
+  if (const auto *call = llvm::dyn_cast<CallExpr>(&expr); call && call->inlined)
+    return unknownIn(*call->inlined->result);
   if (const auto *call = llvm::dyn_cast<CallExpr>(&expr); call && call->function) {
     if (*call->function == Function::RowsOf || *call->function == Function::ColsOf)
       return nullptr;
@@ -408,26 +413,79 @@ std::optional<Size> BodyAnalyzer::sizeOf(const Expr &expr) {
       return Size::Cols;
     if (!name->let || value)
       return std::nullopt;
-    const LetStatement &let = name->let->same ? *name->let->same : *name->let;
+    LetStatement &let = name->let->same ? *name->let->same : *name->let;
     if (!let.value->type.isScalar() || let.value->type.isCondition())
       return std::nullopt;
     if (std::optional<Size> same = sizeOf(*let.value))
       return same;
-    if (let.unknown)
-      return std::nullopt;
-    LetStatement *declared = symbols[let.target.text].let;
-    if (!declared->isSize && ++sizes > stepc::plan::ValueKind::kMostSizes)
+    return let.unknown ? std::nullopt : std::optional(declareSize(let));
+  }
+  const auto *call = llvm::dyn_cast<CallExpr>(&expr);
+  if (call && call->inlined)
+    return sizeOf(*call->inlined->result);
+  if (call && (call->function == Function::RowsOf || call->function == Function::ColsOf)) {
+    const Shape &shape = call->arguments[0]->type.shape;
+    return call->function == Function::RowsOf ? shape.rows : shape.cols;
+  }
+  return std::nullopt;
+}
+
+std::string BodyAnalyzer::formulaOf(const Expr &expr) {
+  if (expr.constant)
+    return llvm::formatv("{0:e17}", *expr.constant);
+  if (const auto *name = llvm::dyn_cast<NameExpr>(&expr)) {
+    if (!name->let)
+      return name->name;
+    // A number in the place of the text, which would grow with each `let`.
+    auto [it, isNew] = formulaNumbers.try_emplace(name->let, 0);
+    if (isNew) {
+      std::string formula = formulaOf(*name->let->value);
+      formulaNumbers[name->let] =
+          knownFormulas.try_emplace(formula, knownFormulas.size()).first->second;
+    }
+    return "#" + std::to_string(formulaNumbers.lookup(name->let));
+  }
+  if (const auto *unary = llvm::dyn_cast<UnaryExpr>(&expr))
+    return (unary->op == UnaryOp::Not ? "(not " : "(- ") + formulaOf(*unary->operand) + ")";
+  if (const auto *top = llvm::dyn_cast<BinaryExpr>(&expr)) {
+    std::vector<const BinaryExpr *> links = chain(*top);
+    std::string formula = formulaOf(*links.front()->lhs);
+    for (const BinaryExpr *link : links)
+      formula = "(" + formula + " " + spell(link->op).str() + " " + formulaOf(*link->rhs) + ")";
+    return formula;
+  }
+  const auto &call = llvm::cast<CallExpr>(expr);
+  if (call.inlined)
+    return formulaOf(*call.inlined->result);
+  if (std::optional<Size> size = sizeOf(call))
+    return spell(*size);
+  std::string formula = call.callee.text + "(";
+  for (const ExprPtr &argument : call.arguments)
+    formula += formulaOf(*argument) + ",";
+  return formula + ")";
+}
+
+Size BodyAnalyzer::declareSize(LetStatement &let) {
+  LetStatement *&first = formulas[formulaOf(*let.value)];
+  if (!first) {
+    first = &let;
+    if (body.sizes.size() == stepc::plan::ValueKind::kMostSizes)
       diagnostics.error(let.target.range, "expected at most " +
                                               Twine(stepc::plan::ValueKind::kMostSizes) +
                                               " sizes of values in a rule, found more");
-    declared->isSize = true;
-    return Size{Size::Of::Let, 0, source.text(let.target.range)};
+    auto isTaken = [&](const std::string &name) {
+      return llvm::is_contained(body.sizeNames, name);
+    };
+    // Several calls of a function may have sizes of one name.
+    std::string name = let.target.text;
+    for (unsigned number = 2; isTaken(name); ++number)
+      name = let.target.text + std::to_string(number);
+    let.sizeName = body.sizeNames.emplace_back(std::move(name));
+    body.sizes.push_back(&let);
+    llvm::sort(body.sizes,
+               [](const LetStatement *a, const LetStatement *b) { return a->order < b->order; });
   }
-  if (const auto *call = llvm::dyn_cast<CallExpr>(&expr))
-    if (call->function == Function::RowsOf || call->function == Function::ColsOf)
-      return call->function == Function::RowsOf ? call->arguments[0]->type.shape.rows
-                                                : call->arguments[0]->type.shape.cols;
-  return std::nullopt;
+  return Size{Size::Of::Let, 0, first->sizeName};
 }
 
 void BodyAnalyzer::resolveSizes(StateDeclaration &state) {
@@ -468,7 +526,7 @@ void BodyAnalyzer::resolveSizes(StateDeclaration &state) {
       state.element = ElementType::Invalid;
       continue;
     }
-    let->isUsed = true;
+    *let->isUsed = true;
     name.symbol = NameExpr::Symbol::Let;
     name.let = let;
     name.type = let->value->type;

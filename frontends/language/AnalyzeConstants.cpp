@@ -113,7 +113,7 @@ std::optional<double> stepc::lang::foldScalar(const Expr &expr) {
   if (const auto *binary = llvm::dyn_cast<BinaryExpr>(&expr))
     return foldBinary(*binary);
   if (const auto *call = llvm::dyn_cast<CallExpr>(&expr))
-    return foldCall(*call);
+    return call->inlined ? call->inlined->result->constant : foldCall(*call);
   const auto *unary = llvm::dyn_cast<UnaryExpr>(&expr);
   if (!unary || !unary->operand->constant)
     return std::nullopt;
@@ -125,7 +125,7 @@ static bool hasFiniteOperands(const Expr &expr) {
   if (const auto *binary = llvm::dyn_cast<BinaryExpr>(&expr))
     return finite(binary->lhs) && finite(binary->rhs);
   if (const auto *call = llvm::dyn_cast<CallExpr>(&expr))
-    return llvm::all_of(call->arguments, finite);
+    return !call->inlined && llvm::all_of(call->arguments, finite);
   return false;
 }
 
@@ -133,7 +133,7 @@ void BodyAnalyzer::foldConstant(Expr &expr) {
   const auto *binary = llvm::dyn_cast<BinaryExpr>(&expr);
   if (binary && binary->op == BinaryOp::Divide && binary->rhs->constant == 0.0 &&
       !binary->lhs->constant)
-    notFinite.push_back(&expr);
+    notFinite.emplace_back(&expr, diagnostics.activeCalls());
   if (!expr.type.isValid() || !expr.type.isScalar())
     return;
   if (const auto *number = llvm::dyn_cast<NumberExpr>(&expr)) {
@@ -148,17 +148,17 @@ void BodyAnalyzer::foldConstant(Expr &expr) {
   expr.constant = foldScalar(expr);
   // Only the first infinity or NaN is reported. Values that are computed from it have the same cause.
   if (expr.constant && !std::isfinite(*expr.constant) && hasFiniteOperands(expr))
-    notFinite.push_back(&expr);
+    notFinite.emplace_back(&expr, diagnostics.activeCalls());
 }
 
 void BodyAnalyzer::warnNotFinite() {
-  for (const Expr *expr : notFinite) {
+  for (const auto &[expr, calls] : notFinite) {
     double value = expr->constant.value_or(0);
-    if (expr->constant)
-      diagnostics.warning(expr->range, "this constant is " +
-                                           describeLoss(value, lossIn(ElementType::F64, value)));
-    else
-      diagnostics.warning(expr->range, "this divides by 0");
+    Diagnostic &warning = diagnostics.warning(
+        expr->range,
+        expr->constant ? "this constant is " + describeLoss(value, lossIn(ElementType::F64, value))
+                       : "this divides by 0");
+    warning.calls = calls;
   }
 }
 

@@ -3,6 +3,7 @@
 #include "frontends/language/ForeignNames.h"
 #include "frontends/text/Text.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 #include <utility>
 
@@ -31,6 +32,7 @@ bool BodyAnalyzer::joinInto(Shape &shape, Type type, SourceRange place) {
 }
 
 Type BodyAnalyzer::analyzeExpr(Expr &expr) {
+  llvm::SaveAndRestore nested(nesting, nesting + 1);
   Type type;
   switch (expr.kind) {
   case Expr::Kind::Error:
@@ -75,7 +77,11 @@ void BodyAnalyzer::followOperands(Expr &expr) {
     bool same = operand.type == expr.type;
     return operand.depth + (same ? 0 : conversion);
   };
-  if (const auto *name = llvm::dyn_cast<NameExpr>(&expr)) {
+  const auto *call = llvm::dyn_cast<CallExpr>(&expr);
+  if (call && call->inlined) {
+    expr.depth = call->inlined->result->depth;
+    expr.readsStep = call->inlined->result->readsStep;
+  } else if (const auto *name = llvm::dyn_cast<NameExpr>(&expr)) {
     expr.readsStep =
         name->symbol == NameExpr::Symbol::Step || (name->let && name->let->value->readsStep);
     if (name->let)
@@ -89,7 +95,7 @@ void BodyAnalyzer::followOperands(Expr &expr) {
   } else if (const auto *binary = llvm::dyn_cast<BinaryExpr>(&expr)) {
     expr.depth = std::max(below(*binary->lhs), below(*binary->rhs)) +
                  (binary->op == BinaryOp::Power ? function : 1);
-  } else if (const auto *call = llvm::dyn_cast<CallExpr>(&expr)) {
+  } else if (call) {
     for (const ExprPtr &argument : call->arguments)
       expr.depth = std::max(expr.depth, below(*argument) + function);
   }
@@ -133,7 +139,11 @@ bool BodyAnalyzer::resolvePosition(NameExpr &name) {
 }
 
 Type BodyAnalyzer::analyzeName(NameExpr &name) {
-  if (resolveBuiltin(name) || (!symbols.contains(name.name) && resolvePosition(name))) {
+  // A turn of a `repeat` may declare `row` later.
+  auto other = outOfScope.find(name.name);
+  bool isDeclared = symbols.contains(name.name) ||
+                    (other != outOfScope.end() && other->second.begin > name.range.begin);
+  if (resolveBuiltin(name) || (!isDeclared && resolvePosition(name))) {
     switch (name.symbol) {
     case NameExpr::Symbol::Param:
     case NameExpr::Symbol::Grad:
@@ -172,11 +182,7 @@ Type BodyAnalyzer::analyzeName(NameExpr &name) {
     return {};
   }
   Symbol &symbol = it->second;
-  // A `let` may be used after its own statement, a state after its name.
-  uint32_t visibleFrom = symbol.let              ? symbol.let->range.end
-                         : symbol.hyperparameter ? 0
-                                                 : symbol.range.end;
-  if (name.range.begin < visibleFrom) {
+  if (name.range.begin < symbol.visibleFrom) {
     diagnostics.error(name.range, "'" + Twine(name.name) + "' is used before it is declared")
         .withNote(symbol.range, "the declaration is here");
     return {};
@@ -193,7 +199,7 @@ Type BodyAnalyzer::analyzeName(NameExpr &name) {
     name.state = symbol.state;
     return {symbol.state->shape, symbol.state->element};
   }
-  symbol.let->isUsed = true;
+  *symbol.let->isUsed = true;
   name.symbol = NameExpr::Symbol::Let;
   name.let = symbol.let;
   return symbol.let->value->type;
@@ -210,6 +216,15 @@ bool BodyAnalyzer::isOfMatrix(StringRef hint) const {
 void BodyAnalyzer::unknownName(StringRef name, SourceRange range) {
   if (!isFirstMention(name))
     return;
+  if (auto known = outOfScope.find(name); known != outOfScope.end()) {
+    bool isLater = known->second.begin > range.begin;
+    diagnostics
+        .error(range, "'" + name + "' is used " +
+                          (isLater ? "before it is declared" : "outside of its 'repeat'"))
+        .withNote(known->second, "the declaration is here")
+        .withHint("what lasts beyond a turn is declared above the 'repeat', and assigned in it");
+    return;
+  }
   Diagnostic &error = diagnostics.error(range, "unknown name '" + name + "'");
   if (body.findMetric(name)) {
     error.withHint("no statement reads a metric: name the value with 'let'");
@@ -262,6 +277,8 @@ Type BodyAnalyzer::analyzeTensor(Expr &expr) {
 }
 
 Type BodyAnalyzer::analyzeUnary(UnaryExpr &unary) {
+  if (isInlining() && !countOperation())
+    return {};
   if (unary.op == UnaryOp::Not)
     return analyzeCondition(*unary.operand);
   Type type = analyzeNumber(*unary.operand);
@@ -272,6 +289,8 @@ Type BodyAnalyzer::analyzeBinary(BinaryExpr &binary) {
   std::vector<BinaryExpr *> links = chain(binary);
   analyzeExpr(*links.front()->lhs);
   for (BinaryExpr *link : links) {
+    if (isInlining() && !countOperation())
+      return {};
     link->type = analyzeLink(*link);
     followOperands(*link);
     foldConstant(*link);

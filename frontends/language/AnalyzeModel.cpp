@@ -12,9 +12,16 @@ void stepc::lang::checkModel(const File &file, Diagnostics &diagnostics) {
   const Model *first = file.model();
   if (!first)
     return;
-  for (const auto &model : llvm::drop_begin(file.models))
-    diagnostics.error(model->name.range, "expected one model in a file, found another")
-        .withNote(first->name.range, "the first is here");
+  auto another = [&](const Model &model) {
+    if (&model != first)
+      diagnostics.error(model.name.range, "expected one model in a file, found another")
+          .withNote(first->name.range, "the first is here");
+  };
+  for (const auto &model : file.models)
+    another(*model);
+  for (const auto &import : file.imported)
+    for (const auto &model : import->models)
+      another(*model);
   auto checkName = [&](const Name &name, StringRef what) {
     if (name.text == "model")
       diagnostics
@@ -23,7 +30,7 @@ void stepc::lang::checkModel(const File &file, Diagnostics &diagnostics) {
           .withNote(first->name.range, "the model is here")
           .withHint("in a checkpoint 'model' is the entry of the model");
   };
-  for (const auto &rule : file.rules) {
+  for (const Rule *rule : file.allRules()) {
     checkName(rule->name, "optimizer");
     for (const MetricStatement *metric : rule->metrics())
       if (const MetricStatement *other = first->findMetric(metric->target.text))
@@ -45,14 +52,14 @@ void stepc::lang::checkModel(const File &file, Diagnostics &diagnostics) {
 
 static constexpr StringRef namesOfModels[] = {"param", "grad", "step"};
 
-ModelAnalyzer::ModelAnalyzer(Model &model, const Source &source, Diagnostics &diagnostics)
+ModelAnalyzer::ModelAnalyzer(Model &model, const File &file, Diagnostics &diagnostics)
     : BodyAnalyzer(model,
                    {.result = "grad",
                     .targets = "a state or 'grad'",
                     .target = "state",
                     .known = namesOfModels,
                     .one = "one value of all parameters"},
-                   diagnostics, source) {}
+                   diagnostics, *file.source, &file) {}
 
 bool ModelAnalyzer::needMatrix(SourceRange range, const Twine &what) {
   return needParameter(range, what);
@@ -112,7 +119,7 @@ static LetStatement *findLet(const Model &model, StringRef name) {
 
 Type RuleAnalyzer::analyzeModelValue(ModelValueExpr &value) {
   const Name &member = value.member;
-  Model *model = file.model();
+  Model *model = main.model();
   if (auto it = symbols.find("model"); it != symbols.end()) {
     StringRef what = it->second.hyperparameter ? "hyperparameter"
                      : it->second.state        ? "state"
@@ -126,7 +133,7 @@ Type RuleAnalyzer::analyzeModelValue(ModelValueExpr &value) {
     return {};
   }
   if (!model) {
-    if (!file.lacksRules && isFirstMention("model"))
+    if (!main.lacksRules && isFirstMention("model"))
       diagnostics.error(value.range, "unknown value 'model." + member.text +
                                          "', because the file has no 'model' block");
     return {};
@@ -150,8 +157,8 @@ Type RuleAnalyzer::analyzeModelValue(ModelValueExpr &value) {
     unknownModelValue(value, *model);
     return {};
   }
-  let->isUsed = true;
-  const Expr &computed = *let->value;
+  *let->isUsed = true;
+  const Expr &computed = *let->last->value;
   if (!computed.type.isValid())
     return {};
   if (computed.type.isCondition() || computed.type.shape.hasSeveral()) {
@@ -174,7 +181,7 @@ Type RuleAnalyzer::analyzeModelValue(ModelValueExpr &value) {
 }
 
 std::string RuleAnalyzer::hintUnknown(StringRef name) const {
-  return name == "model" && file.model() ? "a value of the model is read as 'model.NAME'" : "";
+  return name == "model" && main.model() ? "a value of the model is read as 'model.NAME'" : "";
 }
 
 void RuleAnalyzer::unknownModelValue(const ModelValueExpr &value, Model &model) {

@@ -22,7 +22,7 @@ public:
   /// `known` are the names that it may read. `alone` are names that may stand in its place.
   OutsideAnalyzer(Rule &empty, ArrayRef<StringRef> known, ArrayRef<StringRef> alone,
                   Diagnostics &diagnostics, const Source &source)
-      : BodyAnalyzer(empty, {.known = known}, diagnostics, source), alone(alone) {}
+      : BodyAnalyzer(empty, {.known = known}, diagnostics, source, nullptr), alone(alone) {}
 
   /// Whether the expression is a number, or a condition, without an error.
   bool run(Expr &expr, bool isCondition) {

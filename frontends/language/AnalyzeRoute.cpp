@@ -48,7 +48,7 @@ private:
       Diagnostic &error = diagnostics.error(claim.ruleName.range,
                                             "unknown optimizer '" + claim.ruleName.text + "'");
       std::vector<StringRef> names;
-      for (const auto &rule : file.rules)
+      for (const Rule *rule : file.allRules())
         names.push_back(rule->name.text);
       if (file.model() && claim.ruleName.text == "model")
         error.withHint(
@@ -174,9 +174,9 @@ private:
   }
 
   const Rule *findRule(StringRef name) const {
-    for (const auto &rule : file.rules)
+    for (const Rule *rule : file.allRules())
       if (rule->name.text == name)
-        return rule.get();
+        return rule;
     return nullptr;
   }
 

@@ -10,6 +10,7 @@
 #include "frontends/language/Builtins.h"
 #include "frontends/language/Constants.h"
 #include "frontends/language/Language.h"
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -31,8 +32,10 @@ protected:
     llvm::StringRef one = "one value of the whole parameter"; ///< A value of shape One.
   };
 
-  BodyAnalyzer(Body &body, const Words &words, Diagnostics &diagnostics, const Source &source)
-      : body(body), words(words), diagnostics(diagnostics), source(source) {}
+  /// `file` has the functions that the body may call. Null if it may call none.
+  BodyAnalyzer(Body &body, const Words &words, Diagnostics &diagnostics, const Source &source,
+               const File *file)
+      : body(body), words(words), diagnostics(diagnostics), source(source), file(file) {}
 
   // The differences between rules and models, in Analysis.cpp and AnalyzeModel.cpp.
   /// Says that the body is for matrices alone, because of `what`. False, after an error, if it cannot be.
@@ -51,15 +54,20 @@ protected:
   struct Symbol {
     Hyperparameter *hyperparameter = nullptr;
     StateDeclaration *state = nullptr;
-    LetStatement *let = nullptr;
-    SourceRange range; ///< The name in its declaration.
+    LetStatement *let = nullptr; ///< In a `repeat`, the one that has the value now.
+    SourceRange range;           ///< The name in its declaration.
+    uint32_t visibleFrom = 0;    ///< Uses stand behind this offset of the text.
   };
+  using Symbols = llvm::StringMap<Symbol>;
 
   // Declarations and statements, in Analysis.cpp.
   std::string describe(Type type) const;
+  void analyzeStatement(Statement &statement);
   void declare(const Name &name, Symbol symbol);
   void declareAll();
   void analyzeLet(LetStatement &let);
+  /// What follows from the value, once it is analyzed.
+  void finishLet(LetStatement &let);
   void analyzeAssign(AssignStatement &assign);
   void analyzeSkip(SkipStatement &skip);
   void analyzeMetric(MetricStatement &metric);
@@ -96,6 +104,20 @@ protected:
   /// Reports a depth beyond maxDepth, and sets it to 0.
   void checkDepth(uint32_t &depth, SourceRange range);
 
+  // Functions and repeated statements, in AnalyzeFunctions.cpp.
+  Type analyzeInlined(CallExpr &call, Def &def);
+  void analyzeRepeat(RepeatStatement &repeat);
+  std::optional<unsigned> countTurns(RepeatStatement &repeat);
+  void analyzeTurn(RepeatStatement &repeat, unsigned turn);
+  void assignAgain(LetStatement &let, Symbol &symbol);
+  /// Names an argument, or a value of a list, for the statements that follow.
+  void bind(const Parameter &parameter, ExprPtr value, Statements &into);
+  /// Analyzes a copy of a statement, and appends it.
+  void inlineStatement(const Statement &statement, const Literals &literals, Statements &into);
+  /// Counts an operation of inlined text. False, after an error, if there are too many.
+  bool countOperation();
+  bool isInlining() const { return !expansions.empty(); }
+
   // Constants, in AnalyzeConstants.cpp.
   void foldConstant(Expr &expr);
   /// Call it if a value of shape `result` is computed from `operand`. If `operand` is a scalar and `result`
@@ -122,6 +144,10 @@ protected:
   Type analyzeSizeOf(CallExpr &call);
   /// The size that a scalar names: `rows`, `cols(x)`, a whole number, or a `let` that is a size.
   std::optional<Size> sizeOf(const Expr &expr);
+  /// Makes the `let` a size. It is the one of an earlier `let` that computes the same.
+  Size declareSize(LetStatement &let);
+  /// What a known scalar is computed of, as a text that is equal for equal computations.
+  std::string formulaOf(const Expr &expr);
   /// The first part of a scalar for which its value is not known before a step. Null if it is.
   const Expr *unknownIn(const Expr &expr) const;
   /// Replaces the names of sizes in the declaration of a state. The `let`s above it must have been analyzed.
@@ -137,15 +163,29 @@ protected:
   const Words words;
   Diagnostics &diagnostics;
   const Source &source;
-  /// All declarations of the body, later ones too, for messages about use before declaration.
-  llvm::StringMap<Symbol> symbols;
+  const File *file;
+  /// All declarations of the body, later ones too, for messages about use before declaration. While a
+  /// function is inlined, its names.
+  Symbols symbols;
+  /// The places of the calls and repeats whose text is being inlined, the outermost first.
+  std::vector<SourceRange> expansions;
+  unsigned repeats = 0;    ///< How many of them are repeats of the body or function itself.
+  unsigned operations = 0; ///< How many operations were inlined.
+  unsigned nesting = 0;    ///< How many calls of analyzeExpr are active.
+  bool isTooLarge = false; ///< Too many operations were reported.
+  /// Names that were declared inside of a `repeat` that has ended, or that later text of the turn declares.
+  llvm::StringMap<SourceRange> outOfScope;
   bool isResultMisspelt = false; ///< An assignment to the misspelt result was reported.
   const AssignStatement *resultAssignment = nullptr;
-  int64_t sizes = 0;      ///< How many `let`s are sizes.
+  llvm::StringMap<LetStatement *> formulas;                      ///< The sizes, by formulaOf.
+  llvm::DenseMap<const LetStatement *, unsigned> formulaNumbers; ///< of `let`s within formulas
+  llvm::StringMap<unsigned> knownFormulas;
+  uint32_t letCount = 0;  ///< How many `let`s were analyzed.
   uint32_t gradDepth = 0; ///< Expr::depth of the gradient.
   uint32_t skipDepth = 0; ///< Expr::depth of the conditions so far that skip the step, joined.
-  /// Expressions at which constants become NaN or infinite, and divisions by a constant 0.
-  std::vector<const Expr *> notFinite;
+  /// Expressions at which constants become NaN or infinite, and divisions by a constant 0, with the calls
+  /// that they are inlined by.
+  std::vector<std::pair<const Expr *, std::vector<Diagnostic::Note>>> notFinite;
   /// Whether a depth beyond maxDepth was reported. It is reported once per body, because each further
   /// link of a chain would repeat the error.
   bool toldDepth = false;
@@ -153,8 +193,8 @@ protected:
 
 class RuleAnalyzer : public BodyAnalyzer {
 public:
-  /// The file's model must have been analyzed.
-  RuleAnalyzer(Rule &rule, const File &file, Diagnostics &diagnostics);
+  /// `file` declares the rule, and `main` imports it. The model must have been analyzed.
+  RuleAnalyzer(Rule &rule, const File &file, const File &main, Diagnostics &diagnostics);
 
 private:
   void unknownModelValue(const ModelValueExpr &value, Model &model);
@@ -166,12 +206,12 @@ private:
   void finish() override;
 
   Rule &rule;
-  const File &file;
+  const File &main;
 };
 
 class ModelAnalyzer : public BodyAnalyzer {
 public:
-  ModelAnalyzer(Model &model, const Source &source, Diagnostics &diagnostics);
+  ModelAnalyzer(Model &model, const File &file, Diagnostics &diagnostics);
 
 private:
   bool needMatrix(SourceRange range, const llvm::Twine &what) override;
@@ -194,6 +234,15 @@ void checkPatterns(const std::vector<StringLiteral> &patterns, Diagnostics &diag
 
 /// Checks the patterns and numbers of a `blocks` statement. The sizes of parameters are not known here.
 void analyzeBlocks(const BlocksStatement &blocks, Diagnostics &diagnostics);
+
+/// Finds the functions that the file may call, after the same was done for its imports. Checks names and
+/// calls in its own, and that none calls itself. What depends on the types of the
+/// arguments is checked at each call.
+void checkDefs(File &file, Diagnostics &diagnostics);
+/// The names of all functions: of the language, and of the file, if there is one.
+std::vector<llvm::StringRef> callableNames(const File *file);
+/// Whether the call gives the function as many arguments as it has. Reports others.
+bool checkArguments(const CallExpr &call, const Def &def, Diagnostics &diagnostics);
 
 /// Checks the route against the rules and fills the claims.
 void analyzeRoutes(File &file, Diagnostics &diagnostics);

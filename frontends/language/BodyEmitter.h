@@ -20,9 +20,8 @@ protected:
   BodyEmitter(const Body &body, const Source &source, mlir::ModuleOp module)
       : body(body), source(source), builder(module.getBodyRegion()) {
     builder.setInsertionPointToEnd(module.getBody());
-    for (const auto &statement : body.statements)
-      if (const auto *let = llvm::dyn_cast<LetStatement>(statement.get()); let && let->isSize)
-        sizes.try_emplace(let->target.text, sizes.size());
+    for (const LetStatement *let : body.sizes)
+      sizes.try_emplace(let->sizeName, sizes.size());
   }
 
   // Declarations and statements, in Emit.cpp.
@@ -30,7 +29,8 @@ protected:
   void addHyperparameters(mlir::Block &block);
   /// The attributes of the declared states, without a master, and behind them those of the metrics.
   llvm::SmallVector<mlir::Attribute> stateAttributes();
-  void emitStatements();
+  void emitStatements(const Statements &statements);
+  void emitLet(const LetStatement &let);
   void emitAssignment(const AssignStatement &assign);
   void emitSkip(const SkipStatement &skip);
 
@@ -66,6 +66,7 @@ protected:
   mlir::Value emitRounded(const Expr &expr, ElementType element);
   mlir::Value emitSize(mlir::Location loc, Size size);
   mlir::Value emitCall(const CallExpr &call);
+  mlir::Value emitInlined(const CallExpr &call);
   mlir::Value emitFinite(mlir::Location loc, mlir::Value value);
   mlir::Value emitSign(mlir::Location loc, mlir::Value value);
   mlir::Value emitLerp(mlir::Location loc, mlir::ValueRange operands);
@@ -76,6 +77,8 @@ protected:
   const Body &body;
   const Source &source;
   mlir::OpBuilder builder;
+  std::vector<mlir::Location>
+      calls; ///< Where the text that is emitted is called, the outermost first.
   /// The values of the names. An assignment to `param` or `grad` replaces theirs.
   mlir::Value param, grad, step, rows, cols, numel;
   /// Whether the step is skipped, by the statements so far: one condition. Null if none of them says so.

@@ -46,6 +46,9 @@ llvm::ArrayRef<llvm::StringRef> optionsOf(FunctionClass functionClass);
 /// The hint where a list stands in place of another value.
 inline constexpr llvm::StringLiteral listHint =
     "only 'coefficients' and 'restarts' of 'orthogonalize' are lists";
+/// The hint where a loop of another language stands.
+inline constexpr llvm::StringLiteral kLoopHint =
+    "operations are of all elements of a tensor; 'repeat 5 { ... }' repeats statements";
 /// Functions and statements that are planned and that this version refuses.
 llvm::ArrayRef<llvm::StringRef> plannedFunctions();
 llvm::ArrayRef<llvm::StringRef> plannedStatements();

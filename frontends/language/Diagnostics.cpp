@@ -11,15 +11,32 @@ namespace text = stepc::text;
 using llvm::raw_ostream;
 using llvm::StringRef;
 
-Diagnostic &Diagnostics::add(const Diagnostic &error) {
-  if (++errors > errorLimit)
+Diagnostic &Diagnostics::keep(Diagnostic diagnostic) {
+  if (!calls.empty() && !reported.emplace(diagnostic.range.begin, diagnostic.message).second)
     return dropped = Diagnostic();
-  kept.push_back(error);
+  if (diagnostic.severity == Severity::Error && ++errors > errorLimit)
+    return dropped = Diagnostic();
+  if (!calls.empty())
+    diagnostic.calls = activeCalls();
+  kept.push_back(std::move(diagnostic));
   return kept.back();
 }
 
+Diagnostic &Diagnostics::add(const Diagnostic &error) { return keep(error); }
+
 Diagnostic &Diagnostics::error(SourceRange range, const llvm::Twine &message) {
-  return add({Severity::Error, range, message.str(), {}, {}});
+  return keep({Severity::Error, range, message.str(), {}, {}, {}});
+}
+
+void Diagnostics::append(const Diagnostics &others, uint32_t shift) {
+  auto move = [&](SourceRange &range) { range = {range.begin + shift, range.end + shift}; };
+  for (Diagnostic each : others.kept) {
+    move(each.range);
+    for (Diagnostic::Note &note : each.notes)
+      move(note.range);
+    keep(std::move(each));
+  }
+  errors += others.errors - std::min(others.errors, others.errorLimit);
 }
 
 void Diagnostics::keepFirst(unsigned count, const llvm::Twine &hint) {
@@ -43,8 +60,9 @@ llvm::SmallVector<std::pair<uint32_t, size_t>> Diagnostics::inOrder() const {
 }
 
 Diagnostic &Diagnostics::warning(SourceRange range, const llvm::Twine &message) {
-  kept.push_back({Severity::Warning, range, message.str(), {}, {}});
-  return kept.back();
+  if (range.begin >= warningsEnd)
+    return dropped = Diagnostic();
+  return keep({Severity::Warning, range, message.str(), {}, {}, {}});
 }
 
 namespace {
@@ -59,8 +77,9 @@ public:
     bool isError = diagnostic.severity == Severity::Error;
     header(diagnostic.range, isError ? "error" : "warning",
            isError ? raw_ostream::RED : raw_ostream::MAGENTA, diagnostic.message);
-    for (const Diagnostic::Note &note : diagnostic.notes)
-      header(note.range, "note", raw_ostream::CYAN, note.message);
+    for (const auto *notes : {&diagnostic.notes, &diagnostic.calls})
+      for (const Diagnostic::Note &note : *notes)
+        header(note.range, "note", raw_ostream::CYAN, note.message);
     if (!diagnostic.hint.empty()) {
       paint(raw_ostream::GREEN, "hint: ");
       os << text::printable(diagnostic.hint) << '\n';
@@ -78,8 +97,9 @@ public:
 private:
   void header(SourceRange range, StringRef label, raw_ostream::Colors color, StringRef message) {
     LineColumn at = source.lineColumn(range.begin);
-    std::string place =
-        (source.name() + ":" + llvm::Twine(at.line) + ":" + llvm::Twine(at.column) + ": ").str();
+    std::string place = (source.name(range.begin) + ":" + llvm::Twine(at.line) + ":" +
+                         llvm::Twine(at.column) + ": ")
+                            .str();
     paint(raw_ostream::SAVEDCOLOR, text::printable(place));
     paint(color, (label + ": ").str());
     os << text::printable(message) << '\n';
@@ -90,7 +110,7 @@ private:
   /// the text around the place.
   void excerpt(SourceRange range, LineColumn at) {
     constexpr size_t widest = 160, before = 60;
-    StringRef line = source.line(at.line);
+    StringRef line = source.lineAt(range.begin);
     size_t first = std::min<size_t>(at.column - 1, line.size());
     size_t last = std::clamp<size_t>(first + (std::max(range.end, range.begin) - range.begin),
                                      first, line.size());

@@ -7,6 +7,7 @@
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/Twine.h"
 #include <deque>
+#include <set>
 
 namespace llvm {
 class raw_ostream;
@@ -28,6 +29,7 @@ struct Diagnostic {
   SourceRange range;
   std::string message;
   std::vector<Note> notes;
+  std::vector<Note> calls; ///< Where the text with the place is called, the innermost call first.
   std::string hint;
 
   Diagnostic &withNote(SourceRange where, const llvm::Twine &text) {
@@ -50,8 +52,19 @@ public:
   Diagnostic &error(SourceRange range, const llvm::Twine &message);
   Diagnostic &warning(SourceRange range, const llvm::Twine &message);
 
+  /// What is reported until `leave` is about text that is called here: each message gets the note. A message
+  /// that was reported about an earlier call of the text is dropped.
+  void enter(const Diagnostic::Note &call) { calls.push_back(call); }
+  void leave() { calls.pop_back(); }
+  /// The notes of the calls that were entered, the innermost first.
+  std::vector<Diagnostic::Note> activeCalls() const { return {calls.rbegin(), calls.rend()}; }
+
   /// Adds an error that was built before, such as the lexer's error of a token.
   Diagnostic &add(const Diagnostic &error);
+  /// Adds what another object holds about text that begins at offset `shift`.
+  void append(const Diagnostics &others, uint32_t shift = 0);
+  /// Drops warnings about text from this offset on: what is imported has its own author.
+  void dropWarningsFrom(uint32_t offset) { warningsEnd = offset; }
   /// Keeps the first `count` diagnostics in the order of the text, and drops further errors. The first one
   /// gets `hint`, and the others lose theirs.
   void keepFirst(unsigned count, const llvm::Twine &hint);
@@ -77,13 +90,18 @@ public:
   void print(llvm::raw_ostream &os, const Source &source, Color color = Color::Auto) const;
 
 private:
+  Diagnostic &keep(Diagnostic diagnostic);
   /// Offsets in the text and indices in `kept` of all diagnostics, in the order of the text.
   llvm::SmallVector<std::pair<uint32_t, size_t>> inOrder() const;
 
   unsigned errorLimit;
+  uint32_t warningsEnd = UINT32_MAX;
   unsigned errors = 0;
   std::deque<Diagnostic> kept;
   Diagnostic dropped;
+  std::vector<Diagnostic::Note> calls; ///< The outermost first.
+  std::set<std::pair<uint32_t, std::string>>
+      reported; ///< Places and messages in text that is called.
 };
 
 } // namespace stepc::lang

@@ -17,7 +17,9 @@ void lang::loadDialects(MLIRContext &context) {
 
 Location BodyEmitter::locate(SourceRange range) const {
   LineColumn at = source.lineColumn(range.begin);
-  return FileLineColLoc::get(builder.getContext(), source.name(), at.line, at.column);
+  Location place =
+      FileLineColLoc::get(builder.getContext(), source.name(range.begin), at.line, at.column);
+  return calls.empty() ? place : Location(CallSiteLoc::get(place, calls.back()));
 }
 
 //===----------------------------------------------------------------------===//
@@ -173,24 +175,31 @@ void BodyEmitter::emitSkip(const SkipStatement &skip) {
                     : condition;
 }
 
-void BodyEmitter::emitStatements() {
-  for (const auto &statement : body.statements) {
-    if (const auto *let = dyn_cast<LetStatement>(statement.get())) {
-      // The location gets the let's name, for `stepc run --watch`. One value may have several names.
-      Value value = lets[let] = emit(*let->value);
-      value.setLoc(NameLoc::get(builder.getStringAttr(let->target.text), value.getLoc()));
-      if (let->isSize) {
-        sizeValues[let->target.text] = value;
-        optim::SizeOp::create(builder, locate(let->range), sizes.lookup(let->target.text),
-                              let->target.text, value);
-      }
-    } else if (const auto *skip = dyn_cast<SkipStatement>(statement.get())) {
+void BodyEmitter::emitLet(const LetStatement &let) {
+  Value value = lets[&let] = emit(*let.value);
+  // The location gets the let's name, for `stepc run --watch`. One value may have several names, and a name
+  // that is assigned again has the last value.
+  if (!let.isLocal && let.declared->last == &let)
+    value.setLoc(NameLoc::get(builder.getStringAttr(let.target.text), value.getLoc()));
+  if (let.sizeName.empty())
+    return;
+  sizeValues[let.sizeName] = value;
+  optim::SizeOp::create(builder, locate(let.range), sizes.lookup(let.sizeName), let.sizeName,
+                        value);
+}
+
+void BodyEmitter::emitStatements(const Statements &statements) {
+  for (const auto &statement : statements) {
+    if (const auto *let = dyn_cast<LetStatement>(statement.get()))
+      emitLet(*let);
+    else if (const auto *skip = dyn_cast<SkipStatement>(statement.get()))
       emitSkip(*skip);
-    } else if (const auto *metric = dyn_cast<MetricStatement>(statement.get())) {
+    else if (const auto *metric = dyn_cast<MetricStatement>(statement.get()))
       metrics.push_back(toF32(locate(metric->range), emitTo(*metric->value, Shape::One)));
-    } else {
+    else if (const auto *repeat = dyn_cast<RepeatStatement>(statement.get()))
+      emitStatements(repeat->turns);
+    else
       emitAssignment(*cast<AssignStatement>(statement.get()));
-    }
   }
 }
 
@@ -214,7 +223,7 @@ public:
     addArguments(block);
     builder.setInsertionPointToEnd(&block);
     emitInitialValues();
-    emitStatements();
+    emitStatements(body.statements);
     SmallVector<Value> results{param};
     for (const StateDeclaration &state : rule.states)
       results.push_back(states[&state]);
@@ -338,7 +347,7 @@ public:
       states[&state] = kept[&state] = optim::ModelStateOp::create(
           builder, locate(state.name.range), tensorType(Shape::One, builder.getF32Type()),
           state.name.text);
-    emitStatements();
+    emitStatements(body.statements);
     SmallVector<StringRef> values;
     SmallVector<Value> results{grad};
     // Rules read one f32, so a scalar is rounded here.
@@ -352,7 +361,7 @@ public:
       give(hyper.name, hyperparameters.lookup(&hyper));
     for (const auto &statement : model.statements)
       if (const auto *let = dyn_cast<LetStatement>(statement.get()))
-        give(let->target, lets.lookup(let));
+        give(let->target, lets.lookup(let->last));
     for (const StateDeclaration &state : model.states)
       give(state.name, states.lookup(&state));
     op.setValuesAttr(builder.getStrArrayAttr(values));
@@ -407,12 +416,12 @@ optim::RuleOp lang::emitRule(const Rule &rule, const Source &source, ModuleOp mo
 void lang::emitDefinitions(const File &file, ModuleOp module,
                            llvm::function_ref<bool(const Rule &)> isTaken) {
   std::set<StringRef> read;
-  for (const auto &rule : file.rules)
+  for (const Rule *rule : file.allRules())
     if (isTaken(*rule))
       read.insert(rule->modelValues.begin(), rule->modelValues.end());
   if (const Model *model = file.model())
     ModelEmitter(*model, *file.source, module).run(read);
-  for (const auto &rule : file.rules)
+  for (const Rule *rule : file.allRules())
     if (isTaken(*rule))
       emitRule(*rule, *file.source, module);
 }

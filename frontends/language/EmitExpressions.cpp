@@ -298,7 +298,17 @@ Value BodyEmitter::emitOrthogonalize(const CallExpr &call) {
                                : builder.getDenseI64ArrayAttr(options.restarts));
 }
 
+Value BodyEmitter::emitInlined(const CallExpr &call) {
+  calls.push_back(locate(call.callee.range));
+  emitStatements(call.inlined->statements);
+  Value result = emit(*call.inlined->result);
+  calls.pop_back();
+  return result;
+}
+
 Value BodyEmitter::emitCall(const CallExpr &call) {
+  if (call.inlined)
+    return emitInlined(call);
   Location loc = locate(call.range);
   switch (*call.function) {
   case Function::Select:

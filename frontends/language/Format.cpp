@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "frontends/language/Parser.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -32,8 +33,9 @@ bool isBinaryOperator(TokenKind kind) {
 class Formatter {
 public:
   Formatter(const Source &source, const TokenStream &stream,
-            const std::vector<uint32_t> &lineBegins)
-      : source(source), tokens(stream.tokens), comments(stream.comments), lineBegins(lineBegins) {}
+            const std::vector<uint32_t> &lineBegins, const std::vector<uint32_t> &words)
+      : source(source), tokens(stream.tokens), comments(stream.comments), lineBegins(lineBegins),
+        words(words.begin(), words.end()) {}
 
   std::string run() {
     size_t position = 0;
@@ -111,11 +113,11 @@ private:
   void logicalLine(size_t begin, size_t end) {
     const Token &first = tokens[begin];
     bool isClosing = first.kind == TokenKind::RightBrace;
-    // Outside of braces the only names are `blocks` and `model`.
-    bool isName = depth == 0 && first.kind == TokenKind::Name;
-    bool isBlocks = isName && source.text(first.range) == "blocks";
-    bool isDeclaration = first.kind == TokenKind::KwOptimizer || first.kind == TokenKind::KwRoute ||
-                         (isName && !(isBlocks && afterBlocks));
+    // Declarations of one line and of one kind may follow each other without a blank line.
+    bool isDeclaration = depth == 0 && !isClosing;
+    bool isOneLine = isDeclaration && tokens[end - 1].kind != TokenKind::LeftBrace;
+    StringRef word = isOneLine ? source.text(first.range) : "";
+    isDeclaration &= !isOneLine || word != oneLine;
     blankLineBefore(first.range.begin, isClosing);
     // No blank line stays before a closing brace. Comments may have left one.
     while (isClosing && !lines.empty() && lines.back().empty())
@@ -154,8 +156,8 @@ private:
     lineOpensBlock = tokens[end - 1].kind == TokenKind::LeftBrace;
     if (lineOpensBlock)
       ++depth;
-    afterBlocks = isBlocks;
-    if ((isClosing || isBlocks) && depth == 0)
+    oneLine = word;
+    if ((isClosing || isOneLine) && depth == 0)
       declarationEnd = lines.size();
   }
 
@@ -207,21 +209,12 @@ private:
       brackets.pop_back();
   }
 
-  /// Whether a token is the `when` of a `skip when` or the `where` of a claim. Neither is a value, although
-  /// both are names.
-  bool beginsCondition(size_t i) const {
-    if (i == 0 || tokens[i].kind != TokenKind::Name)
-      return false;
-    TokenKind before = tokens[i - 1].kind;
-    StringRef word = source.text(tokens[i].range);
-    return (word == "when" && before == TokenKind::Name &&
-            source.text(tokens[i - 1].range) == "skip") ||
-           (word == "where" && (before == TokenKind::KwMatrix || before == TokenKind::String));
-  }
+  /// Whether a token is a word such as `when` or `return`, which is no value, although it is a name.
+  bool isWord(size_t i) const { return words.contains(tokens[i].range.begin); }
 
   bool isSign(size_t i) const {
     return tokens[i].kind == TokenKind::Minus &&
-           (i == 0 || !endsValue(tokens[i - 1].kind) || beginsCondition(i - 1));
+           (i == 0 || !endsValue(tokens[i - 1].kind) || isWord(i - 1));
   }
 
   bool spaceBefore(size_t i) const {
@@ -236,7 +229,7 @@ private:
       return false;
     case TokenKind::LeftParen:
     case TokenKind::LeftBracket:
-      if ((before == TokenKind::Name && !beginsCondition(i - 1)) || before == TokenKind::KwRows ||
+      if ((before == TokenKind::Name && !isWord(i - 1)) || before == TokenKind::KwRows ||
           before == TokenKind::KwCols)
         return false;
       break;
@@ -268,6 +261,7 @@ private:
   const std::vector<Token> &tokens;
   const std::vector<Comment> &comments;
   const std::vector<uint32_t> &lineBegins;
+  llvm::DenseSet<uint32_t> words; ///< Parser::words
 
   std::vector<std::string> lines;
   size_t comment = 0;  ///< The index of the next comment to print.
@@ -275,7 +269,7 @@ private:
   size_t indent = 0;   ///< Columns before the current logical line.
   bool isFresh = true; ///< Nothing but indent is on the last line.
   bool lineOpensBlock = false;
-  bool afterBlocks = false;  ///< The logical line before is a `blocks` statement.
+  StringRef oneLine;         ///< The first word of the logical line before, if it is a declaration.
   uint32_t lastEnd = 0;      ///< The source's offset behind the token or comment printed last.
   size_t declarationEnd = 0; ///< The number of lines up to the end of the last declaration.
   std::vector<TokenKind> brackets;
@@ -284,9 +278,9 @@ private:
 } // namespace
 
 std::optional<std::string> stepc::lang::format(const Source &source, Diagnostics &diagnostics) {
-  Parser parser(source, diagnostics);
+  Parser parser(source, source.first(), diagnostics);
   parser.parseFile();
   if (diagnostics.hasErrors())
     return std::nullopt;
-  return Formatter(source, parser.tokens(), parser.lineBegins()).run();
+  return Formatter(source, parser.tokens(), parser.lineBegins(), parser.words()).run();
 }

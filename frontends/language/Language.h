@@ -9,6 +9,8 @@
 
 #include "frontends/language/AST.h"
 #include "frontends/language/Diagnostics.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/Support/Error.h"
 
 namespace stepc::lang {
 
@@ -22,10 +24,21 @@ constexpr unsigned maxNesting = 200;
 /// 8 MiB of stack hold that many calls.
 constexpr unsigned maxDepth = 10000;
 
+/// How many operations, statements and calls functions and repeats may become in a body.
+constexpr unsigned maxInlined = 10000;
+
 /// Parses a whole file. Never returns null: after an error the parser goes on at
 /// the next statement, claim or declaration. The tree then holds what could be
-/// read, and `analyze` may find more errors in it. `source` must outlive the file.
+/// read, and `analyze` may find more errors in it. `source` must outlive the file. Imports are not followed.
 std::unique_ptr<File> parse(const Source &source, Diagnostics &diagnostics);
+
+/// The text of a file by its name, or an error that says why there is none: "no such file or directory".
+using ReadFile = llvm::function_ref<llvm::Expected<std::string>(llvm::StringRef name)>;
+
+/// Parses the file of `source`, and the files that it imports, which it adds to `source`. A path is relative
+/// to the folder of the importing file; paths that begin with "stepc/" name the library of optimizers
+/// (Library.h). A text that came from no file, whose name begins with '<', imports from the library alone.
+std::unique_ptr<File> load(Source &source, ReadFile read, Diagnostics &diagnostics);
 
 struct AnalysisOptions {
   /// Whether a file without a route is an error. `stepc compile` needs a route.

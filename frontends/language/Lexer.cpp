@@ -66,8 +66,7 @@ bool isNamePart(char c) { return llvm::isAlnum(c) || c == '_'; }
 
 class Lexer {
 public:
-  Lexer(const Source &source, Diagnostics &diagnostics)
-      : text(source.text()), diagnostics(diagnostics) {}
+  Lexer(StringRef text, Diagnostics &diagnostics) : text(text), diagnostics(diagnostics) {}
 
   TokenStream run() {
     if (text.size() > Source::maxBytes) {
@@ -383,10 +382,26 @@ private:
 
 } // namespace
 
-TokenStream stepc::lang::lex(const Source &source, Diagnostics &diagnostics, bool reportTokens) {
-  TokenStream stream = Lexer(source, diagnostics).run();
-  if (reportTokens)
-    for (const Diagnostic &error : stream.errors)
+TokenStream stepc::lang::lex(const Source &source, SourceRange part, Diagnostics &diagnostics,
+                             bool reportTokens) {
+  // The lexer counts from the begin of the file's text.
+  Diagnostics reported;
+  // All of the first file, whose size it checks.
+  TokenStream stream = Lexer(part.begin ? source.text(part) : source.text(), reported).run();
+  diagnostics.append(reported, part.begin);
+  auto move = [&](SourceRange &range) {
+    range = {range.begin + part.begin, range.end + part.begin};
+  };
+  for (Token &token : stream.tokens)
+    move(token.range);
+  for (Comment &comment : stream.comments)
+    move(comment.range);
+  for (Diagnostic &error : stream.errors) {
+    move(error.range);
+    for (Diagnostic::Note &note : error.notes)
+      move(note.range);
+    if (reportTokens)
       diagnostics.add(error);
+  }
   return stream;
 }

@@ -80,11 +80,12 @@ struct TokenStream {
   std::deque<Diagnostic> errors; ///< Errors in tokens, a hundred at most.
 };
 
-/// Splits the source into tokens. A character, number or string that is not of the language becomes a token
-/// with an error: the one that was probably meant, otherwise Invalid. Errors that belong to no token go to
-/// `diagnostics` at once. Errors of tokens go there if `reportTokens` is true. The parser passes false, and
-/// reports the errors of the tokens that it consumes.
-TokenStream lex(const Source &source, Diagnostics &diagnostics, bool reportTokens = true);
+/// Splits the text of a file into tokens; `part` is its range in the source. A character, number or string
+/// that is not of the language becomes a token with an error: the one that was probably meant, otherwise
+/// Invalid. Errors that belong to no token go to `diagnostics` at once. Errors of tokens go there if
+/// `reportTokens` is true. The parser passes false, and reports the errors of the tokens that it consumes.
+TokenStream lex(const Source &source, SourceRange part, Diagnostics &diagnostics,
+                bool reportTokens = true);
 
 /// All keywords, in the order of TokenKind.
 llvm::ArrayRef<llvm::StringRef> keywords();

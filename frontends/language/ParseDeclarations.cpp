@@ -15,27 +15,22 @@ using llvm::StringRef;
 static void reportForeign(File &file, Diagnostics &diagnostics) {
   constexpr unsigned most = 3;
   file.isForeign = true;
-  StringRef kind = foreignTextKind(file.source->text());
+  StringRef kind = foreignTextKind(file.source->text(file.part));
   diagnostics.keepFirst(most, llvm::Twine("this does not look like a definition") +
                                   (kind.empty() ? "" : ", but like ") + kind +
                                   "; a definition has 'optimizer NAME(...) { ... }' and "
                                   "'route { ... }'");
 }
 
-/// The current token if it begins a declaration that a later version will have. Null otherwise.
-const Token *Parser::plannedDeclaration() const {
-  bool isPlanned =
-      (atName("import") && (next().kind == TokenKind::String || next().kind == TokenKind::Name)) ||
-      (atName("def") && next().kind == TokenKind::Name) ||
-      (atName("every") && next().kind == TokenKind::Number);
-  return isPlanned ? &current() : nullptr;
-}
+static constexpr const char *kDeclarations =
+    "'optimizer', 'model', 'def', 'import', 'blocks' or 'route'";
 
 std::unique_ptr<File> Parser::parseFile() {
   auto file = std::make_unique<File>();
   file->source = &source;
+  file->part = part;
   if (looksForeign()) {
-    expected("'optimizer', 'model', 'blocks' or 'route'");
+    expected(kDeclarations);
     for (const Token &token : stream.tokens)
       report(token);
     reportForeign(*file, diagnostics);
@@ -53,29 +48,28 @@ std::unique_ptr<File> Parser::parseFile() {
       file->models.push_back(parseModel());
     } else if (at(TokenKind::KwRoute)) {
       file->routes.push_back(parseRoute());
+    } else if (beginsImport(position)) {
+      file->imports.push_back(parseImport());
+    } else if (atName("def") && next().kind == TokenKind::Name) {
+      file->defs.push_back(parseDef());
     } else if (atName("blocks")) {
       if (std::optional<BlocksStatement> blocks = parseBlocks())
         file->blocks.push_back(std::move(*blocks));
       else
         skipToDeclaration();
-    } else if (at(TokenKind::KwInput) || at(TokenKind::KwMetric) || plannedDeclaration()) {
+    } else if (at(TokenKind::KwInput) || at(TokenKind::KwMetric) || atPlannedStatement()) {
       if (at(TokenKind::KwMetric))
-        expected("'optimizer', 'model', 'blocks' or 'route'")
-            .withHint("a metric is a statement of an optimizer or of the model");
+        expected(kDeclarations).withHint("a metric is a statement of an optimizer or of the model");
       else if (at(TokenKind::KwInput))
-        expected("'optimizer', 'model', 'blocks' or 'route'")
-            .withHint("an input is declared in the optimizer that reads it");
+        expected(kDeclarations).withHint("an input is declared in the optimizer that reads it");
       else
         unsupported(current());
-      file->lacksRules |= atName("import");
-      file->lacksNames |= atName("import");
-      if (atName("def"))
-        file->refused.push_back(source.text(next().range).str());
       skip();
       skipToDeclaration();
     } else {
-      static constexpr StringRef words[] = {"optimizer", "model", "blocks", "route"};
-      Diagnostic &error = expected("'optimizer', 'model', 'blocks' or 'route'");
+      static constexpr StringRef words[] = {"optimizer", "model",  "def",
+                                            "import",    "blocks", "route"};
+      Diagnostic &error = expected(kDeclarations);
       StringRef meant = at(TokenKind::Name) ? text::nearestName(spelling(current()), words) : "";
       if (!meant.empty())
         error.withHint("did you mean '" + meant + "'?");
@@ -233,6 +227,10 @@ bool Parser::parseStatement(Body &body) {
     return false;
   }
   logicalLines.push_back(current().range.begin);
+  if (atRepeat())
+    return parseRepeat(body);
+  if ((repeats || llvm::isa<Def>(body)) && !at(TokenKind::KwLet))
+    return parseWork(body);
   auto *rule = llvm::dyn_cast<Rule>(&body);
   switch (current().kind) {
   case TokenKind::KwState:
@@ -259,7 +257,7 @@ bool Parser::parseStatement(Body &body) {
   if (atSkip() && (!rule || spelling(next()) == "when"))
     return parseSkip(body);
   bool isName = at(TokenKind::Name) || isBuiltinValue(current().kind);
-  if (plannedDeclaration() || atPlannedStatement()) {
+  if (atPlannedStatement()) {
     unsupported(current());
     if (atName("every"))
       diagnostics.last().withHint(foreignFunctionHint("mod").value_or(""));
@@ -281,6 +279,27 @@ bool Parser::parseStatement(Body &body) {
   return false;
 }
 
+/// Parses an assignment or `return`. Functions and `repeat` have no other statements beside `let`.
+bool Parser::parseWork(Body &body) {
+  bool isDef = llvm::isa<Def>(body), isReturn = atReturn();
+  if (isDef && isReturn && !repeats)
+    return parseReturn(body);
+  bool isName = at(TokenKind::Name) || isBuiltinValue(current().kind);
+  if (isName && !isReturn && !atSkip() && !atPlannedStatement())
+    return parseBinding(body, Statement::Kind::Assign);
+  Diagnostic &error = expected(repeats ? "'let', 'repeat' or an assignment inside 'repeat'"
+                                       : "'let', 'repeat' or 'return' in a function");
+  if (isReturn && isDef)
+    error.withHint("a function has one 'return', at its end");
+  else if (at(TokenKind::KwState) || at(TokenKind::KwMaster) || at(TokenKind::KwInput))
+    error.withHint("what lasts from step to step is declared in the optimizer itself");
+  else if (at(TokenKind::KwMetric))
+    error.withHint("a metric stands in the optimizer itself, outside of 'repeat'");
+  else
+    hintValue(error);
+  return false;
+}
+
 /// Parses `skip when CONDITION`.
 bool Parser::parseSkip(Body &body) {
   Token word = consume();
@@ -294,7 +313,7 @@ bool Parser::parseSkip(Body &body) {
         .withHint(kSkipHint);
     return false;
   }
-  consume();
+  consumeWord();
   ExprPtr value = parseExpression();
   bool parsed = value != nullptr;
   if (!parsed)
@@ -498,7 +517,7 @@ void Parser::hintBinding(Diagnostic &error, const Body &body, StringRef name,
   else if (name == "else" || name == "elif")
     error.withHint("a choice is written 'select(condition, value, otherwise)'");
   else if (name == "while")
-    error.withHint("there are no loops: a tensor's operations are of all its elements");
+    error.withHint(kLoopHint);
   else if (name == "return")
     error.withHint(llvm::isa<Model>(body) ? "a model ends with 'grad = ...'"
                                           : "a step ends with 'param = ...'");
@@ -616,7 +635,7 @@ bool Parser::parseWhere(Claim &claim) {
                                      source.text(claim.selectorRange) + " where ...'");
     return false;
   }
-  consume();
+  consumeWord();
   depth = 0;
   claim.where = parseExpression();
   if (claim.where && at(TokenKind::Equal)) {

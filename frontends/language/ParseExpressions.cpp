@@ -197,7 +197,7 @@ void Parser::hintValue(Diagnostic &error) const {
     error.withHint("words of the language stand without quotes: write " +
                    spelling(current()).trim('"'));
   else if (at(TokenKind::KwFor))
-    error.withHint("there are no loops: a tensor's operations are of all its elements");
+    error.withHint(kLoopHint);
   else if (at(TokenKind::LeftBracket))
     error.withHint(listHint);
 }

@@ -10,7 +10,7 @@ using llvm::StringRef;
 using llvm::Twine;
 
 std::unique_ptr<File> stepc::lang::parse(const Source &source, Diagnostics &diagnostics) {
-  return Parser(source, diagnostics).parseFile();
+  return Parser(source, source.first(), diagnostics).parseFile();
 }
 
 //===----------------------------------------------------------------------===//
@@ -51,6 +51,11 @@ Token Parser::skip() {
   if (token.kind != TokenKind::End)
     ++position;
   return token;
+}
+
+Token Parser::consumeWord() {
+  wordBegins.push_back(current().range.begin);
+  return consume();
 }
 
 bool Parser::consumeIf(TokenKind kind) {
@@ -318,8 +323,14 @@ bool Parser::beginsDeclaration(size_t at) const {
   case TokenKind::KwMetric:
     return kind(1) == TokenKind::Name;
   case TokenKind::Name:
+    if (beginsDef(at)) {
+      // In Python a ':' follows.
+      size_t close = closing(at + 2);
+      return close && (stream.tokens[close + 1].kind == TokenKind::Equal ||
+                       stream.tokens[close + 1].kind == TokenKind::LeftBrace);
+    }
     return (spelling(stream.tokens[at]) == "blocks" && isWord) || beginsModel(at) ||
-           (isMisspelt(at, "blocks") && kind(1) == TokenKind::String) ||
+           beginsImport(at) || (isMisspelt(at, "blocks") && kind(1) == TokenKind::String) ||
            (isMisspelt(at, "route") && kind(1) == TokenKind::LeftBrace) ||
            (isMisspelt(at, "optimizer") && kind(1) == TokenKind::Name &&
             (kind(2) == TokenKind::LeftParen || kind(2) == TokenKind::LeftBrace));
@@ -341,7 +352,8 @@ bool Parser::looksForeign() const {
 
 bool Parser::atDeclaration() const {
   return at(TokenKind::KwOptimizer) || at(TokenKind::KwRoute) || atBlocks() ||
-         (atName("model") && beginsModel(position));
+         (atName("model") && beginsModel(position)) || beginsDef(position) ||
+         beginsImport(position);
 }
 
 /// Whether a `blocks` statement begins here. Without a string after it, `blocks` is an ordinary name.
@@ -409,6 +421,10 @@ bool Parser::atStatement() const {
     return true;
   default:
     return atSkip() || atPlannedStatement() ||
+           (atName("return") && current().startsLine && inBody) ||
+           (atName("repeat") &&
+            (next().kind == TokenKind::Number || next().kind == TokenKind::Name ||
+             next().kind == TokenKind::LeftParen)) ||
            ((at(TokenKind::Name) || isBuiltinValue(current().kind)) &&
             (next().kind == TokenKind::Equal || atUpdate(position + 1)));
   }
@@ -444,6 +460,6 @@ void Parser::skipTo(llvm::function_ref<bool()> stop) {
 void Parser::skipToDeclaration() {
   while (!at(TokenKind::End) &&
          !(current().startsLine &&
-           (atDeclaration() || beginsDeclaration(position) || plannedDeclaration())))
+           (atDeclaration() || beginsDeclaration(position) || atPlannedStatement())))
     skip();
 }

@@ -16,9 +16,10 @@ namespace stepc::lang {
 
 class Parser {
 public:
-  Parser(const Source &source, Diagnostics &diagnostics)
-      : source(source), diagnostics(diagnostics),
-        stream(lex(source, diagnostics, /*reportTokens=*/false)) {}
+  /// Parses the file whose text has this range of the source.
+  Parser(const Source &source, SourceRange part, Diagnostics &diagnostics)
+      : source(source), part(part), diagnostics(diagnostics),
+        stream(lex(source, part, diagnostics, /*reportTokens=*/false)) {}
 
   std::unique_ptr<File> parseFile();
 
@@ -26,6 +27,8 @@ public:
   /// Offsets of the tokens that begin a logical line: declarations, statements,
   /// claims and closing braces. The formatter lays these lines out.
   const std::vector<uint32_t> &lineBegins() const { return logicalLines; }
+  /// Offsets of the names that are words of the language where they stand: `when`, `where`, `return`, ...
+  const std::vector<uint32_t> &words() const { return wordBegins; }
 
 private:
   // Tokens.
@@ -39,6 +42,8 @@ private:
   Token consume();
   /// Does the same without the report, for tokens that follow an error.
   Token skip();
+  /// Consumes a name that is a word of the language here.
+  Token consumeWord();
   void report(const Token &token);
   bool consumeIf(TokenKind kind);
 
@@ -99,6 +104,7 @@ private:
   bool parseHyperparameter(Body &body);
   void parseBody(Body &body);
   bool parseStatement(Body &body);
+  bool parseWork(Body &body);
   bool parseSkip(Body &body);
   bool parseState(Body &body);
   bool parseMaster(Rule &rule);
@@ -114,6 +120,19 @@ private:
   bool asksForAxes() const;
   bool expectClosingBrace(SourceRange openRange);
 
+  // Functions and repeated statements, in ParseFunctions.cpp.
+  std::unique_ptr<Def> parseDef();
+  ImportStatement parseImport();
+  bool beginsImport(size_t at) const;
+  bool parseReturn(Body &body);
+  bool parseRepeat(Body &body);
+  bool beginsNames() const;
+  bool parseNames(RepeatStatement &repeat);
+  bool parseEntries(RepeatStatement &repeat);
+  bool beginsDef(size_t at) const;
+  bool atReturn() const;
+  bool atRepeat() const;
+
   // Blocks of matrices, in ParseBlocks.cpp.
   std::optional<BlocksStatement> parseBlocks();
   bool parseBlockSizes(BlocksStatement &blocks);
@@ -124,7 +143,6 @@ private:
   bool atDeclaration() const;
   bool beginsDeclaration(size_t at) const;
   bool isMisspelt(size_t at, llvm::StringRef word) const;
-  const Token *plannedDeclaration() const;
   bool atPlannedStatement() const;
   bool atBlocks() const;
   size_t closing(size_t open) const;
@@ -138,15 +156,17 @@ private:
   void skipToDeclaration();
 
   const Source &source;
+  const SourceRange part;
   Diagnostics &diagnostics;
   TokenStream stream;
   size_t position = 0;
   unsigned depth = 0;      ///< The depth of the expression being parsed.
   unsigned openParens = 0; ///< Open brackets within the statement being parsed.
-  bool inBody = false;     ///< Within the braces of an optimizer or a model.
+  bool inBody = false;     ///< Within the braces of an optimizer, a model or a function.
+  unsigned repeats = 0;    ///< How many `repeat`s the statement being parsed is in.
   /// closing() of each parenthesis. Empty until the first is asked for.
   mutable std::vector<uint32_t> closings;
-  std::vector<uint32_t> logicalLines;
+  std::vector<uint32_t> logicalLines, wordBegins;
   Diagnostic silenced;
 };
 

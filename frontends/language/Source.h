@@ -1,9 +1,10 @@
-//===- Source.h - The text of one .optim file -------------------*- C++ -*-===//
+//===- Source.h - The texts of .optim files ----------------------*- C++ -*-===//
 #ifndef STEPC_FRONTENDS_LANGUAGE_SOURCE_H
 #define STEPC_FRONTENDS_LANGUAGE_SOURCE_H
 
 #include "llvm/ADT/StringRef.h"
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -26,35 +27,45 @@ struct LineColumn {
   bool operator==(const LineColumn &) const = default;
 };
 
-/// The name and text of one file. The text may hold any bytes; a byte-order
-/// mark at its start is dropped. AST nodes and diagnostics refer to the text by
-/// offset, so the Source must outlive them.
+/// The names and texts of a file and of those that it imports. A text may hold any bytes; a byte-order mark
+/// at its start is dropped. The texts stand one behind the other, so that an offset tells its file, too. AST
+/// nodes and diagnostics refer to text by offset, so the Source must outlive them.
 class Source {
 public:
-  /// Offsets are 32-bit; `lex` refuses anything larger than this.
+  /// Offsets are 32-bit; `lex` refuses anything larger than this, and so does `load` for all texts together.
   static constexpr size_t maxBytes = size_t(64) << 20;
 
   Source(std::string name, std::string text);
   Source(const Source &) = delete;
   Source &operator=(const Source &) = delete;
 
-  llvm::StringRef name() const { return fileName; }
-  llvm::StringRef text() const { return contents; }
-  /// The text of a range; a range beyond the end is cut.
-  llvm::StringRef text(SourceRange range) const {
-    return llvm::StringRef(contents).slice(range.begin, range.end);
-  }
-  /// The line and column of an offset. An offset beyond the end counts as the end.
+  /// Adds a file behind the others, and returns the range of its text. All together must have at most
+  /// maxBytes.
+  SourceRange add(std::string name, std::string text);
+
+  /// The name of the first file, and of the file that an offset belongs to.
+  llvm::StringRef name() const { return files.front()->name; }
+  llvm::StringRef name(uint32_t offset) const { return fileAt(offset).name; }
+  /// The text of the first file.
+  llvm::StringRef text() const { return files.front()->contents; }
+  /// The text of a range; a range beyond the end of its file is cut.
+  llvm::StringRef text(SourceRange range) const;
+  /// The range of the first file's text.
+  SourceRange first() const { return {0, static_cast<uint32_t>(text().size())}; }
+  /// The line and column of an offset in its file. An offset beyond the end counts as the end.
   LineColumn lineColumn(uint32_t offset) const;
-  /// The text of line `line` (from 1) without its line ending.
-  llvm::StringRef line(unsigned line) const;
-  /// The offset at which line `line` (from 1) starts.
-  uint32_t lineStart(unsigned line) const { return lineStarts[line - 1]; }
+  /// The text of the line with an offset, without its line ending.
+  llvm::StringRef lineAt(uint32_t offset) const;
 
 private:
-  std::string fileName;
-  std::string contents;
-  std::vector<uint32_t> lineStarts;
+  struct File {
+    std::string name, contents;
+    uint32_t begin;                   ///< The offset of the first byte.
+    std::vector<uint32_t> lineStarts; ///< From the file's begin.
+  };
+  const File &fileAt(uint32_t offset) const;
+
+  std::vector<std::unique_ptr<File>> files; ///< Texts never move: names of sizes refer to them.
 };
 
 } // namespace stepc::lang

@@ -15,8 +15,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   plantedFault(data, size);
   Source source("fuzz.optim", std::string(data, data + size));
   Diagnostics diagnostics;
-  std::unique_ptr<File> file = parse(source, diagnostics);
-  bool parsed = !diagnostics.hasErrors();
+  Diagnostics ofParser;
+  parse(source, ofParser);
+  bool parsed = !ofParser.hasErrors();
+  auto noFile = [](llvm::StringRef) -> llvm::Expected<std::string> {
+    return llvm::createStringError("no such file or directory");
+  };
+  std::unique_ptr<File> file = load(source, noFile, diagnostics);
   analyze(*file, diagnostics);
   std::string printed;
   llvm::raw_string_ostream os(printed);

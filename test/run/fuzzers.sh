@@ -16,7 +16,7 @@ trap 'rm -rf "$work"' EXIT
 export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1
 
 mkdir -p "$work"/{language,manifest,safetensors,plan}
-cp examples/*.optim examples/models/models.optim "$work/language"
+cp examples/*.optim examples/models/models.optim frontends/language/library/*.optim "$work/language"
 printf 'blocks "*.qkv" if present except "*.bias" repeat 8 rows 512, 128, 128\nblocks "a" columns each 64\n' \
   >"$work/language/blocks.optim"
 cp test/inputs/*.json "$work/manifest"

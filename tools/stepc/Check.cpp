@@ -76,7 +76,11 @@ void printJson(mlir::ModuleOp module) {
 }
 
 void printSummary(StringRef path, const lang::File &file, mlir::ModuleOp module) {
-  llvm::outs() << text::printable(path) << ": " << plural(int64_t(file.rules.size()), "optimizer");
+  llvm::outs() << text::printable(path) << ": ";
+  if (!file.allRules().empty() || file.defs.empty())
+    llvm::outs() << plural(int64_t(file.allRules().size()), "optimizer");
+  else
+    llvm::outs() << plural(int64_t(file.defs.size()), "function");
   if (module) {
     llvm::MapVector<StringRef, int64_t> counts;
     int64_t total = 0;

@@ -95,7 +95,8 @@ bool Input::loadSpecification(const std::string &path, bool requireRoute) {
     return false;
   spec.source = std::make_unique<lang::Source>(inputName(path), text->str());
   lang::Diagnostics diagnostics;
-  spec.file = lang::parse(*spec.source, diagnostics);
+  auto read = [&](StringRef name) { return report.readQuietly(name.str(), kMostSpecification); };
+  spec.file = lang::load(*spec.source, read, diagnostics);
   lang::AnalysisOptions options;
   options.requireRoute = requireRoute;
   bool good = lang::analyze(*spec.file, diagnostics, options);

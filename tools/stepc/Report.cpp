@@ -51,6 +51,18 @@ std::optional<StringRef> Report::read(const std::string &path, StringRef what, u
   return text;
 }
 
+llvm::Expected<std::string> Report::readQuietly(const std::string &path, uint64_t mostBytes) {
+  llvm::Expected<std::string> bytes = text::readFile(path, "a specification", mostBytes);
+  if (bytes)
+    return texts[path] = text::withoutByteOrderMark(*bytes).str();
+  std::string reason;
+  llvm::handleAllErrors(
+      bytes.takeError(),
+      [&](const llvm::FileError &error) { reason = error.messageWithoutFileInfo(); },
+      [&](const llvm::ErrorInfoBase &error) { reason = error.message(); });
+  return llvm::createStringError(reason);
+}
+
 void Report::error(const Twine &message) { error("stepc", message); }
 
 void Report::error(StringRef file, const Twine &message) {
@@ -127,6 +139,19 @@ static mlir::FileLineColLoc placeOf(mlir::Location location) {
   return nullptr;
 }
 
+/// The call that a location is inlined by. Null if there is none.
+static mlir::CallSiteLoc callOf(mlir::Location location) {
+  if (auto call = llvm::dyn_cast<mlir::CallSiteLoc>(location))
+    return call;
+  if (auto name = llvm::dyn_cast<mlir::NameLoc>(location))
+    return callOf(name.getChildLoc());
+  if (auto fused = llvm::dyn_cast<mlir::FusedLoc>(location))
+    for (mlir::Location part : fused.getLocations())
+      if (mlir::CallSiteLoc call = callOf(part))
+        return call;
+  return nullptr;
+}
+
 void Report::header(mlir::Location location, mlir::DiagnosticSeverity severity,
                     const std::string &message, bool withExcerpt) {
   mlir::FileLineColLoc place = placeOf(location);
@@ -174,6 +199,8 @@ void Report::print(mlir::Diagnostic &diagnostic) {
     }
   }
   header(diagnostic.getLocation(), diagnostic.getSeverity(), message, true);
+  for (auto call = callOf(diagnostic.getLocation()); call; call = callOf(call.getCaller()))
+    header(call.getCaller(), mlir::DiagnosticSeverity::Note, "in this call", true);
   for (mlir::Diagnostic &note : diagnostic.getNotes())
     header(note.getLocation(), note.getSeverity(), note.str(),
            note.getLocation() != diagnostic.getLocation());

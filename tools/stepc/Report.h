@@ -41,6 +41,9 @@ public:
   std::optional<llvm::StringRef> read(const std::string &path, llvm::StringRef what,
                                       uint64_t mostBytes);
 
+  /// Does the same, but returns the error: why the file cannot be read, without the file's name.
+  llvm::Expected<std::string> readQuietly(const std::string &path, uint64_t mostBytes);
+
   /// "stepc: error: message", for what has no place in a file.
   void error(const llvm::Twine &message);
   /// "file: error: message".

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import posixpath
+import re
 import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,20 +21,31 @@ class Definition:
     """A specification that was read. Its text is kept, because another machine may have another file or none.
 
     ``name`` is the name of libraries made of it, ``file`` the name of the compiler's copy, and ``shown`` the
-    name in diagnostics.
+    name in diagnostics. ``imports`` are the files that it imports, by way of others too: their paths from
+    its folder, and their texts, or None for files that are not there. They have no files of stepc's library.
     """
 
     name: str
     text: str
     file: str
     shown: str
+    imports: tuple[tuple[str, str | None], ...] = ()
+
+    @property
+    def texts(self) -> str:
+        """All that the specification says, for hashes."""
+        return self.text if not self.imports else json.dumps([self.text, *self.imports])
 
 
 Spec = str | os.PathLike[str] | Definition
 Manifest = Mapping[str, Any] | str | os.PathLike[str]
 
-# Marks for the two files' names in kept diagnostics: another caller may give the same texts by other paths.
+# Marks for the files' names in kept diagnostics: another caller may give the same texts by other paths.
 _SPEC_MARK, _MANIFEST_MARK = "\0", "\1"
+
+
+def _import_mark(number: int) -> str:
+    return f"\2{number}\2"
 
 
 def is_text(spec: Spec) -> bool:
@@ -45,19 +58,54 @@ def read_spec(spec: Spec) -> Definition:
     if isinstance(spec, Definition):
         return spec
     if is_text(spec):
-        return Definition("step", _in_utf8(str(spec), "specification"), "step.optim", "<specification>")
+        text = _in_utf8(str(spec), "specification")
+        for path in imported_paths(text):
+            raise CompileError(
+                "<specification>: expected imports of stepc's library, because the definition is given as a "
+                f"text, found {shown_path(path)!r}"
+            )
+        return Definition("step", text, "step.optim", "<specification>")
     path = Path(spec)
     try:
         path.name.encode()
     except UnicodeEncodeError as error:  # the library would also have that name
         raise CompileError(f"{shown_path(path)}: expected a file name in UTF-8: {error}") from error
-    return Definition(path.stem, read_input(path, "specification"), path.name, os.fspath(spec))
+    text = read_input(path, "specification")
+    return Definition(path.stem, text, path.name, os.fspath(spec), _read_imports(path.parent, text))
+
+
+# An import starts a line. Between the word and the string there may be white space and comments.
+_IMPORT = re.compile(r'^[ \t\r]*import(?:\s|//[^\n]*\n)*"([^"\\\n]+)"', re.M)
+
+
+def imported_paths(text: str) -> list[str]:
+    """The paths that a specification imports, from the folder that it is in. The compiler refuses absolute
+    ones, and has the library's (``stepc/...``)."""
+    paths = _IMPORT.findall(text.removeprefix("\ufeff"))
+    return [path for path in paths if not path.startswith(("stepc/", "/"))]
+
+
+def _read_imports(folder: Path, text: str) -> tuple[tuple[str, str | None], ...]:
+    """What ``Definition.imports`` has. The compiler says which of the files are missing."""
+    found: dict[str, str | None] = {}
+    opened = [("", text)]
+    while opened:
+        importer, text = opened.pop()
+        for path in imported_paths(text):
+            name = posixpath.normpath(posixpath.join(posixpath.dirname(importer), path))
+            if name in found:
+                continue
+            is_there = os.path.isfile(folder / name)
+            found[name] = read_input(folder / name, "specification") if is_there else None
+            if is_there:
+                opened.append((name, found[name] or ""))
+    return tuple(sorted(found.items()))
 
 
 def definition_hash(spec: Spec, arguments: Sequence[str]) -> str:
-    """A hash of the specification's text and the command line. It is equal for ranks that would compile the
-    same."""
-    return hashlib.sha256(repr((read_spec(spec).text, list(arguments))).encode()).hexdigest()
+    """A hash of the specification's text, of what it imports, and of the command line. It is equal for ranks
+    that would compile the same."""
+    return hashlib.sha256(repr((read_spec(spec).texts, list(arguments))).encode()).hexdigest()
 
 
 #: The most MiB that are read of each input, as the compiler reads them (tools/stepc/Report.h).
@@ -123,7 +171,8 @@ class Inputs:
 
     def __init__(self, spec: Spec, manifest: Manifest) -> None:
         definition = read_spec(spec)
-        self.name, self.spec, self._file = definition.name, definition.text, definition.file
+        self.name, self.spec, self._file = definition.name, definition.texts, definition.file
+        self._text, self._imports = definition.text, definition.imports
         if isinstance(manifest, Mapping):
             self.manifest, shown = as_json(manifest, "manifest", indent=1), "<manifest>"
         elif isinstance(manifest, str) and manifest.lstrip().startswith("{"):
@@ -131,21 +180,33 @@ class Inputs:
         else:
             self.manifest, shown = read_input(manifest, "manifest"), os.fspath(manifest)
         self._shown = {_SPEC_MARK: definition.shown, _MANIFEST_MARK: shown}
+        folder = os.path.dirname(definition.shown)
+        for number, (path, _) in enumerate(self._imports):
+            self._shown[_import_mark(number)] = os.path.normpath(os.path.join(folder, path))
         self._marks: dict[str, str] = {}
 
     def write(self, folder: Path) -> list[str]:
         """Writes the copies, and returns the compiler's arguments."""
         # The compiler writes no file of this name, while its <name>.json could be manifest.json.
-        files = folder / self._file, folder / f"{self.name}.manifest.json"
-        for file, text in zip(files, (self.spec, self.manifest), strict=True):
-            file.write_bytes(text.encode())
-        spec, manifest = map(str, files)
+        # Imports may be in folders above: the copies have as many folders above them.
+        above = max((path.count("../") for path, _ in self._imports), default=0)
+        base = folder.joinpath(*["inputs"] * above)
+        texts = {base / self._file: self._text, base / f"{self.name}.manifest.json": self.manifest}
+        spec, manifest = map(str, texts)
         self._marks = {spec: _SPEC_MARK, manifest: _MANIFEST_MARK}
+        for number, (path, text) in enumerate(self._imports):
+            copy = Path(os.path.normpath(base / path))
+            self._marks[str(copy)] = _import_mark(number)
+            if text is not None:
+                texts[copy] = text
+        for file, text in texts.items():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(text.encode())
         return [spec, "--manifest", manifest]
 
     def marked(self, diagnostics: str) -> str:
         """The compiler's text with marks in place of the copies' paths; :meth:`named` replaces the marks."""
-        for path, mark in self._marks.items():
+        for path, mark in sorted(self._marks.items(), key=lambda item: -len(item[0])):
             diagnostics = diagnostics.replace(path, mark)
         return diagnostics
 

@@ -1,9 +1,7 @@
-"""Optimizers that multiply matrices, written out, and what NumPy makes of them from the same formulas.
+"""The library's optimizers that multiply matrices, and what NumPy makes of them from the same formulas.
 
 SOAP and Shampoo take products in the place of QR and of roots: `rotate` and `inverse_sqrt` below.
 """
-
-import textwrap
 
 import numpy as np
 from test_random_starts import normal
@@ -12,108 +10,8 @@ CANS = [(5.182504, -5.126830), (2.586121, -0.641539), (2.567364, -0.639106), (2.
         (2.188335, -0.589309), (1.859576, -0.544999), (1.589020, -0.507581), (1.505165, -0.495780), (1.492556, -0.492593)]  # fmt: skip
 
 
-def polar_text(p, steps):
-    """`steps` polar steps from {p}X0: the last value is {p}X{steps}."""
-    return "".join(
-        f"""let {p}A{i} = transpose({p}X{i}) @ {p}X{i}
-let {p}X{i + 1} = 1.875 * {p}X{i} + {p}X{i} @ (-1.25 * {p}A{i} + 0.375 * ({p}A{i} @ {p}A{i}))
-"""
-        for i in range(steps)
-    )
-
-
-def rotate_text(q, s, p):
-    """One step of {q} towards the eigenvectors of {s}: {p}X3."""
-    return (
-        f"""let {p}I = identity(rows({s}))
-let {p}B = transpose({q}) @ ({s} @ {q}) * (rows({s}) / max(sum({p}I * {s}), 1e-30))
-let {p}d = sum({p}I * {p}B, over = rows)
-let {p}D = {p}d - transpose({p}d)
-let {p}E0 = (1 - {p}I) * {p}B * {p}D / ({p}D ^ 2 + 4 * {p}B ^ 2 + 1e-30)
-let {p}E = 0.5 * ({p}E0 - transpose({p}E0))
-let {p}X0 = {q} + {q} @ ({p}E * min(1, 1.1 / max(sqrt(norm({p}E @ {p}E)), 1e-12)))
-"""
-        + polar_text(p, 3)
-    )
-
-
-def inverse_sqrt_text(x, p):
-    """{x} to the power -1/2: {p}R."""
-    text = f"""let {p}bound = max(max(sum(abs({x}), over = columns)), 1e-30)
-let {p}y0 = {x} / {p}bound
-let {p}z0 = identity(rows({x}))
-let {p}p0 = {p}y0
-"""
-    for i, (b, a) in enumerate(CANS):
-        text += f"let {p}z{i + 1} = {b} * {p}z{i} + {a} * {p}p{i} @ {p}z{i}\n"
-        if i + 1 < len(CANS):
-            text += f"""let {p}y{i + 1} = {b} * {p}y{i} + {a} * {p}y{i} @ {p}p{i}
-let {p}p{i + 1} = {p}z{i + 1} @ {p}y{i + 1}
-"""
-    return f"{text}let {p}R = 0.5 * rsqrt({p}bound) * ({p}z10 + transpose({p}z10))\n"
-
-
-def body(text):
-    return textwrap.indent(text, "  ")
-
-
-SOAP = (
-    """optimizer SOAP(lr, beta1 = 0.95, beta2 = 0.95, shampoo = 0.95, eps = 1e-8, weight_decay = 0.01) {
-  state m : f32
-  state v : f32
-  state L : f32[rows, rows]
-  state R : f32[cols, cols]
-  state QL : f32[rows, rows] = identity
-  state QR : f32[cols, cols] = identity
-  L = lerp(L, grad @ transpose(grad), 1 - shampoo)
-  R = lerp(R, transpose(grad) @ grad, 1 - shampoo)
-"""
-    + body(rotate_text("QL", "L", "l") + "QL = lX3\n" + rotate_text("QR", "R", "r") + "QR = rX3\n")
-    + """  m = lerp(m, grad, 1 - beta1)
-  v = lerp(v, (transpose(QL) @ grad @ QR) ^ 2, 1 - beta2)
-  let u = (transpose(QL) @ m @ QR) / (1 - beta1 ^ step) / (sqrt(v / (1 - beta2 ^ step)) + eps)
-  param = decay(param, lr, weight_decay) - lr * (QL @ u @ transpose(QR))
-}
-"""
-)
-SHAMPOO = (
-    """optimizer Shampoo(lr, beta1 = 0.9, beta2 = 0.95, eps = 1e-3) {
-  state m : f32
-  state L : f32[rows, rows]
-  state R : f32[cols, cols]
-  L = lerp(L, grad @ transpose(grad), 1 - beta2)
-  R = lerp(R, transpose(grad) @ grad, 1 - beta2)
-  let A = L + eps * sum(identity(rows) * L) / rows * identity(rows)
-  let B = R + eps * sum(identity(cols) * R) / cols * identity(cols)
-  m = lerp(m, grad, 1 - beta1)
-"""
-    + body(inverse_sqrt_text("A", "a") + "let A2 = A @ aR\n" + inverse_sqrt_text("A2", "c"))
-    + body(inverse_sqrt_text("B", "b") + "let B2 = B @ bR\n" + inverse_sqrt_text("B2", "d"))
-    + """  let u = cR @ m @ dR
-  param = param - lr * norm(m) / max(norm(u), 1e-12) * u
-}
-"""
-)
-DION = (
-    """optimizer Dion(lr, mu = 0.95, weight_decay = 0.01, eps = 1e-8) {
-  let r = max(1, floor(0.25 * min(rows, cols)))
-  state M : f32
-  state Q : f32[cols, r] = normal
-  let B = M + grad
-  let X = B @ Q
-  let pY = X / max(norm(X, over = rows), 1e-20)
-  let pX0 = pY * rsqrt(max(max(sum(abs(transpose(pY) @ pY), over = columns)), 1))
-"""
-    + body(polar_text("p", 8))
-    + """  let R = transpose(B) @ pX8
-  M = B - (1 - mu) * (pX8 @ transpose(R))
-  let length = norm(R, over = rows)
-  Q = select(length > 0, R / (length + eps), Q)
-  param = decay(param, lr, weight_decay) - lr * sqrt(rows / cols) * (pX8 @ transpose(Q))
-}
-"""
-)
-TEXTS = {"SOAP": SOAP, "Shampoo": SHAMPOO, "Dion": DION}
+# The files of the library, each with its imports.
+TEXTS = {name: f'import "stepc/{name.lower()}.optim"\n' for name in ("SOAP", "Shampoo", "Dion")}
 
 
 # --- NumPy, in the dtype of what it gets ---

@@ -309,3 +309,46 @@ def test_blocks_inside_of_shards_keep_their_states(tmp_path):
     assert shown.count("[rows, rows] [4, 4]") == 2
     numbers = np.array([float(text) for text in re.findall(r"-?\d+\.\d+", shown)])
     assert all(np.abs(numbers - value).min() < 1e-6 for value in found[0]["state:w:L"].array().ravel() / 2), shown
+
+
+WRITTEN = """def polar(x) {
+  let X = x / max(norm(x), 1e-7)
+  repeat (a, b, c) in [(3.4445, -4.775, 2.0315), (2.5, -1.5, 0.5), (1.5, -0.5, 0.125)] {
+    let A = X @ transpose(X)
+    X = (c * (A @ transpose(A)) + b * A) @ X + a * X
+  }
+  return X
+}
+
+optimizer Written(lr) {
+  param = param - lr * polar(grad)
+}
+
+optimizer Builtin(lr) {
+  let steps = orthogonalize(grad, precision = f32,
+      coefficients = [(3.4445, -4.775, 2.0315), (2.5, -1.5, 0.5), (1.5, -0.5, 0.125)])
+  param = param - lr * steps
+}
+
+route {
+  Written(lr = 0.5) for "written"
+  Builtin(lr = 0.5) for "builtin"
+}
+"""
+
+
+@pytest.mark.parametrize("target", ["cpu", "interpret", "emulated:sm_80"])
+def test_repeated_products_have_the_bits_of_the_builtin(tmp_path, target):
+    """`orthogonalize` of a wide matrix in f32 multiplies, scales and adds as its formula is written."""
+    draw, tensors, shape = np.random.default_rng(3), {}, (13, 29)
+    param, grad = (draw.standard_normal(shape).astype(np.float32) for _ in range(2))
+    for name in ("written", "builtin"):
+        tensors |= {f"param:{name}": tensor(param, "f32"), f"grad:{name}": tensor(grad, "f32")}
+    parameters = [{"name": name, "shape": list(shape), "dtype": "f32", "mesh": "one", "placements": ["R"]} for name in ("written", "builtin")]
+    (tmp_path / "s.optim").write_text(WRITTEN)
+    (tmp_path / "m.json").write_text(json.dumps({"version": 1, "meshes": [ONE], "parameters": parameters}))
+    save(tmp_path / "in", tensors)
+    found = run(tmp_path / "s.optim", tmp_path / "m.json", tmp_path / "in", tmp_path / "out", "--target", target)
+    written, builtin = (found[f"param:{name}"].array() for name in ("written", "builtin"))
+    assert np.abs(written - param).max() > 1e-3
+    np.testing.assert_array_equal(written.view(np.int32), builtin.view(np.int32))

@@ -115,10 +115,10 @@ TEST(Blocks, ErrorsDoNotHideOthers) {
           "1:12: error: expected 'flatten', 'repeat', 'rows' or 'columns', found 'row'",
           "2:22: error: expected the size of a block as a whole number from 1 to 2^40, found "
           "0"));
-  EXPECT_THAT(
-      check("block \"a\" rows 3").messages(),
-      ElementsAre("1:1: error: expected 'optimizer', 'model', 'blocks' or 'route', found 'block'",
-                  "  hint: did you mean 'blocks'?"));
+  EXPECT_THAT(check("block \"a\" rows 3").messages(),
+              ElementsAre("1:1: error: expected 'optimizer', 'model', 'def', 'import', 'blocks' or "
+                          "'route', found 'block'",
+                          "  hint: did you mean 'blocks'?"));
 }
 
 TEST(Blocks, Format) {

@@ -41,7 +41,7 @@ bool parses(const std::string &text) {
 bool derives(const Grammar &grammar, const std::string &text) {
   Source source("t.optim", text);
   Diagnostics diagnostics;
-  TokenStream stream = lex(source, diagnostics);
+  TokenStream stream = lex(source, source.first(), diagnostics);
   return !diagnostics.hasErrors() && grammar.accepts(source, stream);
 }
 
@@ -84,8 +84,9 @@ TEST(Docs, KeywordsAreTheLexers) {
   EXPECT_EQ(listed, known);
 
   // All stand in the grammar, beside the dtypes.
-  for (const char *name : {"f32", "bf16", "f16", "present", "blocks", "model", "flatten", "repeat",
-                           "columns", "each", "split", "skip", "when", "where"}) // names elsewhere
+  for (const char *name :
+       {"f32", "bf16", "f16", "present", "blocks", "model", "flatten", "repeat", "columns", "each",
+        "split", "skip", "when", "where", "def", "return", "in", "import"}) // names elsewhere
     known.insert(name);
   EXPECT_EQ(grammar().words(), known);
 }
@@ -149,9 +150,10 @@ TEST(Docs, ParserAcceptsExactlyTheGrammar) {
     ++(does ? accepted : refused);
     EXPECT_EQ(does, derives(rules, text)) << text;
   };
-  std::vector<std::string> words = {"a", "1", "\"x\"", "f32", "(",       ")",     "[", "]", "{",
-                                    "}", ",", ":",     "=",   "+",       "-",     "*", "/", "@",
-                                    "^", "<", "==",    "\n",  "present", "model", "."};
+  std::vector<std::string> words = {"a", "1",   "\"x\"",  "f32",    "(",  ")",  "[",       "]",
+                                    "{", "}",   ",",      ":",      "=",  "+",  "-",       "*",
+                                    "/", "@",   "^",      "<",      "==", "\n", "present", "model",
+                                    ".", "def", "return", "repeat", "in"};
   for (llvm::StringRef keyword : keywords())
     words.push_back(keyword.str());
   for (int i = 0; i < 1500; ++i) {

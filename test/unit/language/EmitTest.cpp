@@ -4,6 +4,7 @@
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include <fstream>
+#include <regex>
 
 using namespace stepc::lang;
 using namespace stepc::lang::test;
@@ -334,6 +335,62 @@ TEST(Emit, RandomProgramsVerify) {
   Generator generator(seed);
   for (int i = 0; i < 100; ++i)
     Emitted emitted(generator.file());
+}
+
+/// A function is its text: a call makes the operations of the text in which its arguments have names.
+TEST(Emit, CallsAndRepeatsAreTheirText) {
+  unsigned seed = std::random_device()();
+  if (const char *given = std::getenv("STEPC_SEED"))
+    seed = unsigned(std::strtoul(given, nullptr, 10));
+  std::cout << "seed " << seed << " (repeat with STEPC_SEED)\n";
+  Generator random(seed);
+  for (int i = 0; i < 100; ++i) {
+    std::string body = random.elementwise(4, {"x", "y"}), inner = random.elementwise(3, {"z", "y"}),
+                first = random.elementwise(2, {"param", "grad"}),
+                second = random.elementwise(2, {"param", "grad"});
+    std::string end = "  param = param - lr * z\n}\n";
+    Emitted called("def f(x, y, c) {\n  let z = c * (" + body +
+                   ")\n  repeat k in [1, -2, y] {\n    z = k * " + inner +
+                   "\n  }\n  return z\n}\noptimizer T(lr) {\n  let z = f(" + first + ", " + second +
+                   ", 0.5)\n" + end);
+    std::string written = "optimizer T(lr) {\n  let x = " + first + "\n  let y = " + second +
+                          "\n  let z0 = 0.5 * (" + body + ")\n";
+    const char *factors[] = {"1", "(-2)", "y"};
+    for (int turn = 0; turn < 3; ++turn) {
+      std::string name = turn == 2 ? "z" : "z" + std::to_string(turn + 1);
+      written += "  let " + name + " = " + factors[turn] + " * " +
+                 std::regex_replace(inner, std::regex("\\bz\\b"), "z" + std::to_string(turn)) +
+                 "\n";
+    }
+    Emitted plain(written + end);
+    ASSERT_EQ(called.str(), plain.str()) << body << "\n" << inner;
+  }
+}
+
+TEST(Emit, SizesWithinFunctions) {
+  // Both calls have a size 'r' of their own. Equal computations are one size.
+  Emitted emitted("def half(x) {\n  let r = max(1, floor(rows(x) / 2))\n  return identity(r)\n}\n"
+                  "optimizer T(lr) {\n  let r = max(1, floor(rows / 2))\n  state A : f32[r, r]\n"
+                  "  A = A + half(grad)\n  let B = half(transpose(grad))\n"
+                  "  param = param - lr * norm(A) * norm(B) * grad\n}\n");
+  EXPECT_THAT(emitted.str(), HasSubstr("optim.size 0 \"r\""));
+  EXPECT_THAT(emitted.str(), HasSubstr("optim.size 1 \"r2\""));
+  EXPECT_THAT(emitted.str(), testing::Not(HasSubstr("optim.size 2")));
+}
+
+TEST(Emit, WhatCallsReportHasTheirPlaces) {
+  Emitted emitted("def f(x) = 2 * x\noptimizer T(lr) {\n  param = param - lr * f(grad)\n}\n");
+  std::string places;
+  llvm::raw_string_ostream os(places);
+  emitted.rule()->print(os, mlir::OpPrintingFlags().enableDebugInfo());
+  EXPECT_THAT(places, HasSubstr("callsite("));
+}
+
+TEST(Emit, ModelValuesAreThoseOfTheLastTurn) {
+  Emitted emitted(
+      "model(k = 2) {\n  let z = 1\n  repeat 3 {\n    z = k * z\n  }\n  grad = z * grad\n}\n"
+      "optimizer T(lr) {\n  param = param - lr * model.z * grad\n}\n");
+  EXPECT_EQ(emitted.operationsOfModel(), "arith.mulf arith.mulf arith.mulf arith.mulf optim.yield");
 }
 
 } // namespace

@@ -66,6 +66,8 @@ std::string Generator::tensor(unsigned depth) {
   std::string a = tensor(depth - 1), b = tensor(depth - 1);
   if (!inModel && chance(4))
     return a + " * " + oneOf({"row", "col"});
+  if (functions && chance(8))
+    return "f" + std::to_string(pick(functions)) + "(" + a + "," + space() + b + ")";
   if (!modelValues.empty() && !inModel && chance(10))
     return a + " * model." + modelValues[pick(unsigned(modelValues.size()))];
   switch (pick(12)) {
@@ -106,6 +108,46 @@ std::string Generator::tensor(unsigned depth) {
     return a + space() + oneOf({"+", "-", "*", "/", "^"}) + space() +
            (chance(50) ? "(" + variable(depth - 1) + ")" : b);
   }
+}
+
+std::string Generator::elementwise(unsigned depth, const std::vector<std::string> &of) {
+  if (depth == 0 || chance(20))
+    return of[pick(unsigned(of.size()))];
+  std::string a = elementwise(depth - 1, of), b = elementwise(depth - 1, of);
+  switch (pick(6)) {
+  case 0:
+    return "abs(" + a + ")";
+  case 1:
+    return "lerp(" + a + "," + space() + b + ", 0.5)";
+  case 2:
+    return "select(" + a + " > " + b + ", -" + a + ", " + b + ")";
+  case 3:
+    return "(" + a + space() + oneOf({"*", "/", "^"}) + space() + oneOf({"2", "0.5", "3"}) + ")";
+  case 4:
+    if (functions)
+      return "f" + std::to_string(pick(functions)) + "(" + a + ", " + b + ")";
+    [[fallthrough]];
+  default:
+    return "(" + a + space() + oneOf({"+", "-", "*"}) + space() + b + ")";
+  }
+}
+
+std::string Generator::function(unsigned index) {
+  std::string text = "def f" + std::to_string(index) + "(a,b" + (chance(20) ? "," : "") + ")";
+  if (chance(40))
+    return text + " =" + space() + "a + " + elementwise(3, {"a", "b"}) + lineEnd();
+  text += space() + "{" + lineEnd() + "let z = 2 *" + space() + elementwise(2, {"a"}) + lineEnd();
+  if (chance(70)) {
+    bool hasList = chance(50);
+    text += "repeat " +
+            (hasList ? "(p,q) in [(1, -2),(0.5," + space() + "3)]" : oneOf({"1", "3"})) + space() +
+            "{" + lineEnd();
+    text += "let w = " + elementwise(2, {"a", "z"}) + lineEnd();
+    text += "z = " + std::string(hasList ? "p * w +q *" : "0.5 * w + ") + space() +
+            elementwise(2, {"z", "w", "b"}) + lineEnd() + "}" + lineEnd();
+  }
+  return text + "return" + space() + " " + oneOf({"-", "2 * ", ""}) + "(z + " +
+         elementwise(2, {"a", "b", "z"}) + ")" + lineEnd() + "}" + lineEnd();
 }
 
 std::string Generator::model() {
@@ -183,6 +225,10 @@ std::string Generator::optimizer(unsigned index) {
     }
     std::string name = "t" + std::to_string(names++);
     text += space() + "let " + name + space() + "=" + tensor(3) + lineEnd();
+    if (chance(20)) // a sum is f32, whatever the state that it is of
+      text += "let u" + name + " = " + name + " + grad" + lineEnd() + "repeat" + space() + " " +
+              oneOf({"2", "k in[1, 2,]"}) + "{" + lineEnd() + "u" + name + " = 0.5 * u" + name +
+              " -" + space() + tensor(2) + lineEnd() + "}" + lineEnd();
     tensors.push_back(name);
   }
   while (chance(20))
@@ -238,6 +284,13 @@ std::string Generator::blocks() {
 std::string Generator::file() {
   std::string text = chance(30) ? "// header\n\n" : "";
   modelValues.clear();
+  functions = 0;
+  if (chance(20))
+    text += "import" + space() + " \"stepc/linalg.optim\"" + lineEnd();
+  while (functions < 3 && chance(40)) {
+    text += function(functions);
+    ++functions;
+  }
   std::string declared = chance(40) ? model() : "";
   bool isFirst = chance(50);
   text += isFirst ? declared : "";

@@ -71,7 +71,8 @@ private:
 
   static bool startsLine(const std::string &rule) {
     return rule == "statement" || rule == "operation" || rule == "skip" || rule == "state" ||
-           rule == "claim" || rule == "blocks";
+           rule == "claim" || rule == "blocks" || rule == "work" || rule == "result" ||
+           rule == "import";
   }
 
   static NodePtr make(Node::Kind kind, std::string text = "") {

@@ -5,6 +5,7 @@
 #include "frontends/language/Language.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include <map>
 #include <memory>
 #include <random>
 #include <sstream>
@@ -22,14 +23,17 @@ struct Result {
     std::vector<std::string> lines;
     auto place = [&](SourceRange range) {
       LineColumn at = source->lineColumn(range.begin);
-      return std::to_string(at.line) + ":" + std::to_string(at.column) + ": ";
+      std::string name = source->name(range.begin).str();
+      return (name == source->name() ? "" : name + ":") + std::to_string(at.line) + ":" +
+             std::to_string(at.column) + ": ";
     };
     for (const Diagnostic &diagnostic : diagnostics.all()) {
       bool isError = diagnostic.severity == Severity::Error;
       lines.push_back(place(diagnostic.range) + (isError ? "error: " : "warning: ") +
                       diagnostic.message);
-      for (const Diagnostic::Note &note : diagnostic.notes)
-        lines.push_back("  " + place(note.range) + "note: " + note.message);
+      for (const auto *notes : {&diagnostic.notes, &diagnostic.calls})
+        for (const Diagnostic::Note &note : *notes)
+          lines.push_back("  " + place(note.range) + "note: " + note.message);
       if (!diagnostic.hint.empty())
         lines.push_back("  hint: " + diagnostic.hint);
     }
@@ -37,10 +41,19 @@ struct Result {
   }
 };
 
-inline Result check(std::string text, AnalysisOptions options = {}) {
+/// `files` are the files that may be imported.
+inline Result check(std::string text, AnalysisOptions options = {},
+                    const std::map<std::string, std::string> &files = {},
+                    const std::string &name = "t.optim") {
   Result result;
-  result.source = std::make_unique<Source>("t.optim", std::move(text));
-  result.file = parse(*result.source, result.diagnostics);
+  result.source = std::make_unique<Source>(name, std::move(text));
+  auto read = [&](llvm::StringRef path) -> llvm::Expected<std::string> {
+    auto found = files.find(path.str());
+    if (found == files.end())
+      return llvm::createStringError("no such file or directory");
+    return found->second;
+  };
+  result.file = load(*result.source, read, result.diagnostics);
   analyze(*result.file, result.diagnostics, options);
   return result;
 }
@@ -75,6 +88,10 @@ public:
   explicit Generator(unsigned seed) : random(seed) {}
 
   std::string file();
+  /// A value of tensors with these names, without other names but those of earlier functions.
+  std::string elementwise(unsigned depth, const std::vector<std::string> &of);
+  /// A function of two tensors with the name `f` and the number.
+  std::string function(unsigned index);
   unsigned pick(unsigned count) {
     return std::uniform_int_distribution<unsigned>(0, count - 1)(random);
   }
@@ -102,6 +119,7 @@ private:
   std::vector<std::string> modelValues; ///< What rules may read of the model.
   bool inModel = false;                 ///< Whether no value has to do with a matrix.
   unsigned names = 0;
+  unsigned functions = 0; ///< How many functions the file has.
 };
 
 } // namespace stepc::lang::test

@@ -33,7 +33,7 @@ std::vector<std::string> bodyErrors(const std::string &body) { return syntaxErro
 TEST(Lexer, KindsRangesAndLines) {
   Source source("t", "let x1 = 3e-4 // c\n  \"a\\\"b\" <= !=");
   Diagnostics diagnostics;
-  TokenStream stream = lex(source, diagnostics);
+  TokenStream stream = lex(source, source.first(), diagnostics);
   std::vector<TokenKind> kinds;
   for (const Token &token : stream.tokens)
     kinds.push_back(token.kind);
@@ -257,17 +257,21 @@ TEST(Parser, StatementErrors) {
 TEST(Parser, DeclarationErrors) {
   const Case cases[] = {
       {"optimiser A() { }",
-       {"1:1: error: expected 'optimizer', 'model', 'blocks' or 'route', found 'optimiser'",
+       {"1:1: error: expected 'optimizer', 'model', 'def', 'import', 'blocks' or 'route', found "
+        "'optimiser'",
         "  hint: did you mean 'optimizer'?"}},
       {"}",
-       {"1:1: error: expected 'optimizer', 'model', 'blocks' or 'route', found '}'",
+       {"1:1: error: expected 'optimizer', 'model', 'def', 'import', 'blocks' or 'route', found "
+        "'}'",
         "  hint: this does not look like a definition; a definition has 'optimizer NAME(...) { ... "
         "}' and 'route { ... }'"}},
       {"metric x = 3",
-       {"1:1: error: expected 'optimizer', 'model', 'blocks' or 'route', found 'metric'",
+       {"1:1: error: expected 'optimizer', 'model', 'def', 'import', 'blocks' or 'route', found "
+        "'metric'",
         "  hint: a metric is a statement of an optimizer or of the model"}},
       {"input x : f32",
-       {"1:1: error: expected 'optimizer', 'model', 'blocks' or 'route', found 'input'",
+       {"1:1: error: expected 'optimizer', 'model', 'def', 'import', 'blocks' or 'route', found "
+        "'input'",
         "  hint: an input is declared in the optimizer that reads it"}},
       {"optimizer { }", {"1:11: error: expected the optimizer's name, found '{'"}},
       {"optimizer A { }",

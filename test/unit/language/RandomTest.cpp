@@ -35,7 +35,7 @@ std::vector<std::string> commentsOf(const std::string &text) {
   Source source("t.optim", text);
   Diagnostics diagnostics;
   std::vector<std::string> comments;
-  for (const Comment &comment : lex(source, diagnostics).comments)
+  for (const Comment &comment : lex(source, source.first(), diagnostics).comments)
     comments.push_back(source.text(comment.range).rtrim().str());
   return comments;
 }
@@ -122,15 +122,18 @@ TEST(Random, RandomBytesNeverCrash) {
 TEST(Random, RandomTokensNeverCrash) {
   Generator generator(seed() + 4);
   std::vector<std::string> words = {
-      "(",      ")",        "{",    "}",        "[",     "]",   ",",
-      ":",      "=",        "+",    "-",        "*",     "^",   "<",
-      "1",      "\"a\"",    "x",    "\n",       "over",  "f32", "orthogonalize",
-      "// c\n", "restarts", "form", "gram",     "model", ".",   "skip",
-      "when",   "finite",   "@",    "transpose"};
+      "(",      ")",        "{",    "}",         "[",     "]",      ",",
+      ":",      "=",        "+",    "-",         "*",     "^",      "<",
+      "1",      "\"a\"",    "x",    "\n",        "over",  "f32",    "orthogonalize",
+      "// c\n", "restarts", "form", "gram",      "model", ".",      "skip",
+      "when",   "finite",   "@",    "transpose", "def",   "return", "repeat",
+      "in"};
   for (llvm::StringRef keyword : keywords())
     words.push_back(keyword.str());
   for (int i = 0; i < 2000; ++i) {
-    std::string text = i % 2 ? "optimizer X(lr) {\n" : "model(lr = 1) {\n";
+    std::string text = i % 3 == 2 ? "def f(x) {\n"
+                       : i % 3    ? "optimizer X(lr) {\n"
+                                  : "model(lr = 1) {\n";
     for (unsigned j = 0, size = generator.pick(60); j < size; ++j)
       text += words[generator.pick(unsigned(words.size()))] + " ";
     survive(text);

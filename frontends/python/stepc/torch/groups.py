@@ -65,7 +65,7 @@ class Question:
 
     def digest(self) -> str:
         """A hash that is equal for questions with equal answers. The definition's path is no part of it."""
-        asked = self.definition.name, self.definition.text, self.manifests, self.if_present
+        asked = self.definition.name, self.definition.texts, self.manifests, self.if_present
         return hashlib.sha256(json.dumps(asked).encode()).hexdigest()
 
     def answer(self) -> dict[str, Any]:
