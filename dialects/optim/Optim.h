@@ -127,6 +127,12 @@ MeshOp lookupMesh(mlir::Operation *op, mlir::FlatSymbolRefAttr name);
 RouteOp lookupRoute(mlir::Operation *op, mlir::FlatSymbolRefAttr name);
 ParameterOp lookupParameter(mlir::Operation *op, mlir::FlatSymbolRefAttr name);
 
+/// The rule that a parameter takes by its route: that of the route or, for a matrix with more rows than
+/// columns, its `tall` rule. The first block of a divided parameter decides. Null if there is no such route.
+RuleOp ruleOf(ParameterOp parameter);
+/// What the front end appends to a rule's name for its `tall` rule. No name of a user has it.
+inline constexpr llvm::StringLiteral kTallSuffix = ".tall";
+
 /// The optim.model of a module, or of the module around an operation. Null if there is none.
 ModelOp findModel(mlir::Operation *op);
 /// Set on operations of an optim.model, an integer: the number by which rules know the result (level 2).

@@ -91,23 +91,28 @@ def Optim_RuleOp : Optim_Op<"rule", [Symbol, IsolatedFromAbove, HasParent<"::mli
     ```
     A rule may be decided in several ways, each for some groups. The copies that these groups then take have
     the rule's body with other spaces, or without the choices that the sizes of their blocks decide. `written`
-    names the rule that the user wrote. `block_states` lists states that only matrix space reads and writes,
-    and that stay with blocks: each lies, whole, on the ranks that compute its block.
+    names the rule that the user wrote. `tall` names the rule that matrices with more rows than columns take
+    in its place: the same rule of the transposed matrix, whose values are stored as transposes.
+    `block_states` lists states that only matrix space reads and writes, and that stay with blocks: each
+    lies, whole, on the ranks that compute its block.
     Constraints: argument and yield types as above; names distinct, but a metric may have the name of a
     hyperparameter; no operation reads the old value of a metric; initial values finite in their state's
     type; at most one master state, full and f32; no fast-math flags in the body. Tensors have two axes and
-    the type of their kind; a constant has one number for all elements. A rule that is written somewhere else
-    has the hyperparameters and states that it has there. Block states are distinct states of
-    the rule, full, and no masters. Only operations of matrix space read them and make their new values.
+    the type of their kind; a constant has one number for all elements. A rule that is written somewhere
+    else has the hyperparameters and states that it has there. A `tall` rule has the hyperparameters and the
+    states, with rows and columns exchanged in their kinds, and no `tall` itself. Block states are distinct
+    states of the rule, full, and no masters. Only operations of matrix space read them and make their new
+    values.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, StrArrayAttr:$hyperparameters,
                        Optim_StateArray:$states, UnitAttr:$needs_matrix,
                        OptionalAttr<FlatSymbolRefAttr>:$written,
+                       OptionalAttr<FlatSymbolRefAttr>:$tall,
                        OptionalAttr<StrArrayAttr>:$block_states);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     $sym_name `hyperparameters` $hyperparameters `states` $states (`needs_matrix` $needs_matrix^)?
-    (`written` $written^)? (`block_states` $block_states^)? attr-dict-with-keyword $body
+    (`written` $written^)? (`tall` $tall^)? (`block_states` $block_states^)? attr-dict-with-keyword $body
   }];
   let extraClassDeclaration = [{
     ::mlir::BlockArgument getParameterArgument() { return getBody().getArgument(0); }
@@ -130,6 +135,7 @@ def Optim_RuleOp : Optim_Op<"rule", [Symbol, IsolatedFromAbove, HasParent<"::mli
     bool countsElements();
     /// The name of the rule that the user wrote: of this one, or of the one that it is a copy of.
     ::llvm::StringRef getWrittenName() { return getWritten().value_or(getSymName()); }
+    ::llvm::LogicalResult verifyTall(::mlir::SymbolTableCollection &symbols);
     /// The number of the state whose old value this is, if it is one.
     std::optional<unsigned> findState(::mlir::Value value);
     /// Whether state number `i` stays with blocks.

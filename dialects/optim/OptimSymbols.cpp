@@ -32,6 +32,21 @@ ParameterOp optim::lookupParameter(Operation *op, FlatSymbolRefAttr name) {
   return lookupNamed<ParameterOp>(op, name);
 }
 
+RuleOp optim::ruleOf(ParameterOp parameter) {
+  RouteOp route =
+      parameter.getRoute() ? lookupRoute(parameter, parameter.getRouteAttr()) : RouteOp();
+  auto rule =
+      route ? SymbolTable::lookupNearestSymbolFrom<RuleOp>(route, route.getRuleAttr()) : RuleOp();
+  if (!rule || !rule.getTall())
+    return rule;
+  plan::Group group = parameter.toPlan();
+  if (!group.division.parts.empty())
+    group.parts = {0};
+  if (group.rows() <= group.cols())
+    return rule;
+  return SymbolTable::lookupNearestSymbolFrom<RuleOp>(rule, rule.getTallAttr());
+}
+
 LogicalResult ClusterOp::verify() {
   for (auto other : getOperation()->getParentOfType<ModuleOp>().getOps<ClusterOp>())
     if (other != *this) {
@@ -162,7 +177,29 @@ std::optional<unsigned> RuleOp::findBlockState(Value value) {
   return state && isBlockState(*state) ? state : std::nullopt;
 }
 
+/// Verifies that the `tall` rule is this one of the transposed matrix, as far as declarations tell.
+LogicalResult RuleOp::verifyTall(SymbolTableCollection &symbols) {
+  auto tall = symbols.lookupNearestSymbolFrom<RuleOp>(*this, getTallAttr());
+  if (!tall)
+    return emitOpError("expected a rule of tall matrices, found no optim.rule named ")
+           << getTallAttr();
+  auto isTransposed = [](Attribute one, Attribute other) {
+    auto state = cast<StateAttr>(one), of = cast<StateAttr>(other);
+    return state == StateAttr::get(of.getContext(), of.getName(), of.getType(),
+                                   of.getKind().ofTransposed(), of.getInit(), of.getMaster(),
+                                   of.getStart(), of.getMetric(), of.getInput());
+  };
+  if (!tall.getTall() && tall.getHyperparameters() == getHyperparameters() &&
+      llvm::equal(tall.getStates(), getStates(), isTransposed))
+    return success();
+  return emitOpError("expected a rule of tall matrices with the same hyperparameters, and the same "
+                     "states with rows and columns exchanged, found ")
+         << getTallAttr();
+}
+
 LogicalResult RuleOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  if (getTall() && failed(verifyTall(symbols)))
+    return failure();
   if (!getWrittenAttr())
     return success();
   auto written = symbols.lookupNearestSymbolFrom<RuleOp>(*this, getWrittenAttr());

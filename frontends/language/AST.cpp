@@ -181,7 +181,7 @@ public:
     os << "(" << (rule ? "optimizer " : def ? "def " : "") << body.name.text;
     if (def)
       names(def->parameters);
-    os << "\n";
+    os << (rule && rule->wide ? " wide\n" : "\n");
     for (const Hyperparameter &hyper : body.hyperparameters) {
       os << "  (hyperparameter " << hyper.name.text;
       optional(hyper.defaultValue);

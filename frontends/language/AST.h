@@ -152,6 +152,7 @@ struct NameExpr : Expr {
     Numel,
     Row,
     Col,
+    Transposed, ///< A condition, in rules that are wide.
     Hyperparameter,
     State,
     Let,
@@ -445,6 +446,8 @@ protected:
 /// One `optimizer`: what happens to one matrix or vector parameter in a step.
 struct Rule : Body {
   std::optional<Master> master;
+  /// Written after `wide`: the rule sees a matrix with more rows than columns transposed.
+  std::optional<SourceRange> wide;
   std::vector<SourceRange> furtherMasters; ///< Each is an error in analysis.
 
   std::optional<MatrixNeed> needsMatrix; ///< analysis: the first reason, if any

@@ -464,6 +464,8 @@ RuleAnalyzer::RuleAnalyzer(Rule &rule, const File &file, const File &main, Diagn
                     .known = namesOfRules},
                    diagnostics, *file.source, &file),
       rule(rule), main(main) {
+  if (rule.wide)
+    rule.needsMatrix = MatrixNeed{*rule.wide, "'wide'"};
   // The operations of the model's new gradient come before those of the rule.
   if (const Model *model = main.model())
     for (const auto &statement : model->statements)

@@ -366,9 +366,10 @@ Type BodyAnalyzer::analyzeTranspose(CallExpr &call) {
 const Expr *BodyAnalyzer::unknownIn(const Expr &expr) const {
   if (const auto *name = llvm::dyn_cast<NameExpr>(&expr)) {
     using Symbol = NameExpr::Symbol;
-    bool isKnown = name->let ? !name->let->unknown
-                             : name->symbol == Symbol::Rows || name->symbol == Symbol::Cols ||
-                                   name->symbol == Symbol::Numel;
+    bool isKnown = name->let
+                       ? !name->let->unknown
+                       : name->symbol == Symbol::Rows || name->symbol == Symbol::Cols ||
+                             name->symbol == Symbol::Numel || name->symbol == Symbol::Transposed;
     return isKnown ? nullptr : &expr;
   }
   if (const auto *unary = llvm::dyn_cast<UnaryExpr>(&expr))

@@ -131,10 +131,14 @@ bool BodyAnalyzer::resolveBuiltin(NameExpr &name) {
 
 bool BodyAnalyzer::resolvePosition(NameExpr &name) {
   // Text that could not be read may declare the name. A metric has it, and no statement reads a metric.
-  if ((name.name != "row" && name.name != "col") || body.lacksNames ||
+  const auto *rule = llvm::dyn_cast<Rule>(&body);
+  bool isTransposed = name.name == "transposed" && rule && rule->wide;
+  if ((name.name != "row" && name.name != "col" && !isTransposed) || body.lacksNames ||
       body.unread.contains(name.name) || body.findMetric(name.name))
     return false;
-  name.symbol = name.name == "row" ? NameExpr::Symbol::Row : NameExpr::Symbol::Col;
+  name.symbol = isTransposed         ? NameExpr::Symbol::Transposed
+                : name.name == "row" ? NameExpr::Symbol::Row
+                                     : NameExpr::Symbol::Col;
   return true;
 }
 
@@ -168,6 +172,8 @@ Type BodyAnalyzer::analyzeName(NameExpr &name) {
       if (!needMatrix(name.range, "'" + Twine(name.name) + "'"))
         return {};
       return arithmetic(name.symbol == NameExpr::Symbol::Row ? Shape::Rows : Shape::Cols);
+    case NameExpr::Symbol::Transposed:
+      return {Shape::Scalar, ElementType::Condition};
     case NameExpr::Symbol::Numel:
       if (!needParameter(name.range, "'numel'"))
         return {};

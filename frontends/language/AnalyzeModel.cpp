@@ -181,6 +181,8 @@ Type RuleAnalyzer::analyzeModelValue(ModelValueExpr &value) {
 }
 
 std::string RuleAnalyzer::hintUnknown(StringRef name) const {
+  if (name == "transposed")
+    return "only an optimizer that is wide may transpose: 'optimizer NAME(...) wide {'";
   return name == "model" && main.model() ? "a value of the model is read as 'model.NAME'" : "";
 }
 

@@ -80,7 +80,7 @@ protected:
   Type analyzeExpr(Expr &expr);
   Type analyzeName(NameExpr &name);
   bool resolveBuiltin(NameExpr &name);
-  /// Resolves `row` and `col`, which a declaration hides.
+  /// Resolves `row` and `col`, which a declaration hides, and in rules that are wide `transposed`.
   bool resolvePosition(NameExpr &name);
   bool isOfMatrix(llvm::StringRef hint) const;
   void unknownName(llvm::StringRef name, SourceRange range);

@@ -65,6 +65,9 @@ protected:
   /// The value of a tensor in another element type. A product is rounded to it at once.
   mlir::Value emitRounded(const Expr &expr, ElementType element);
   mlir::Value emitSize(mlir::Location loc, Size size);
+  /// The numbers of rows and columns, as the body sees them.
+  mlir::Value seenRows() const { return isTall ? cols : rows; }
+  mlir::Value seenCols() const { return isTall ? rows : cols; }
   mlir::Value emitCall(const CallExpr &call);
   mlir::Value emitInlined(const CallExpr &call);
   mlir::Value emitFinite(mlir::Location loc, mlir::Value value);
@@ -76,6 +79,9 @@ protected:
 
   const Body &body;
   const Source &source;
+  /// Whether each value is stored as the transpose of what the body says: then rows of the body are columns
+  /// of the parameter.
+  bool isTall = false;
   mlir::OpBuilder builder;
   std::vector<mlir::Location>
       calls; ///< Where the text that is emitted is called, the outermost first.

@@ -134,7 +134,7 @@ private:
     if (!isFirst(name.name))
       return;
     bool isOfBody = llvm::is_contained(
-        {"param", "grad", "step", "rows", "cols", "numel", "row", "col"}, name.name);
+        {"param", "grad", "step", "rows", "cols", "numel", "row", "col", "transposed"}, name.name);
     if (isOfBody) {
       diagnostics
           .error(name.range, "expected a value that '" + Twine(def->name.text) +

@@ -28,11 +28,13 @@ Location BodyEmitter::locate(SourceRange range) const {
 
 optim::ValueKind BodyEmitter::valueKind(Shape shape) const {
   auto extent = [&](Size size) -> int64_t {
-    return size.of == Size::Of::Rows   ? optim::ValueKind::OfRows
-           : size.of == Size::Of::Cols ? optim::ValueKind::OfCols
-           : size.of == Size::Of::Let  ? optim::ValueKind::ofSize(sizes.lookup(size.name))
-                                       : size.number;
+    if (size == Size::Rows || size == Size::Cols)
+      return (size == Size::Rows) != isTall ? optim::ValueKind::OfRows : optim::ValueKind::OfCols;
+    return size.of == Size::Of::Let ? optim::ValueKind::ofSize(sizes.lookup(size.name))
+                                    : size.number;
   };
+  if (isTall)
+    shape = shape.transposed();
   return {extent(shape.rows), extent(shape.cols)};
 }
 
@@ -211,14 +213,20 @@ namespace {
 
 class RuleEmitter : BodyEmitter {
 public:
-  RuleEmitter(const Rule &rule, const Source &source, ModuleOp module)
-      : BodyEmitter(rule, source, module), rule(rule) {}
+  /// `isTall` is for matrices with more rows than columns, which a wide rule sees transposed.
+  RuleEmitter(const Rule &rule, const Source &source, ModuleOp module, bool isTall)
+      : BodyEmitter(rule, source, module), rule(rule) {
+    this->isTall = isTall;
+  }
 
   optim::RuleOp run() {
+    StringAttr name = builder.getStringAttr(rule.name.text),
+               tall = builder.getStringAttr(rule.name.text + ".tall");
     auto op = optim::RuleOp::create(
-        builder, locate(rule.name.range), builder.getStringAttr(rule.name.text),
-        hyperparameterNames(), allStates(), rule.needsMatrix ? builder.getUnitAttr() : UnitAttr(),
-        /*written=*/FlatSymbolRefAttr(), /*block_states=*/ArrayAttr());
+        builder, locate(rule.name.range), isTall ? tall : name, hyperparameterNames(), allStates(),
+        rule.needsMatrix ? builder.getUnitAttr() : UnitAttr(), /*written=*/FlatSymbolRefAttr(),
+        rule.wide && !isTall ? FlatSymbolRefAttr::get(tall) : FlatSymbolRefAttr(),
+        /*block_states=*/ArrayAttr());
     Block &block = op.getBody().emplaceBlock();
     addArguments(block);
     builder.setInsertionPointToEnd(&block);
@@ -410,7 +418,9 @@ void lang::emitCondition(const Expr &condition, const Source &source, Region &re
 }
 
 optim::RuleOp lang::emitRule(const Rule &rule, const Source &source, ModuleOp module) {
-  return RuleEmitter(rule, source, module).run();
+  if (rule.wide)
+    RuleEmitter(rule, source, module, /*isTall=*/true).run();
+  return RuleEmitter(rule, source, module, /*isTall=*/false).run();
 }
 
 void lang::emitDefinitions(const File &file, ModuleOp module,

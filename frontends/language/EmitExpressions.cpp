@@ -46,15 +46,17 @@ Value BodyEmitter::emitName(const NameExpr &name) {
   case NameExpr::Symbol::Step:
     return step;
   case NameExpr::Symbol::Rows:
-    return rows;
+    return seenRows();
   case NameExpr::Symbol::Cols:
-    return cols;
+    return seenCols();
   case NameExpr::Symbol::Numel:
     return numel;
   case NameExpr::Symbol::Row:
     return emitPosition(locate(name.range), plan::Division::Rows, Size::Rows);
   case NameExpr::Symbol::Col:
     return emitPosition(locate(name.range), plan::Division::Columns, Size::Cols);
+  case NameExpr::Symbol::Transposed:
+    return arith::ConstantOp::create(builder, locate(name.range), builder.getBoolAttr(isTall));
   case NameExpr::Symbol::Hyperparameter:
     return hyperparameters.lookup(name.hyperparameter);
   case NameExpr::Symbol::State:
@@ -70,7 +72,8 @@ Value BodyEmitter::emitName(const NameExpr &name) {
 Value BodyEmitter::emitPosition(Location loc, plan::Division::Axis axis, Size size) {
   bool ofRows = axis == plan::Division::Rows;
   Shape shape = ofRows ? Shape::of(size, Size::One) : Shape::of(Size::One, size);
-  return optim::PositionOp::create(builder, loc, tensorType(shape, builder.getF32Type()), axis);
+  auto stored = ofRows != isTall ? plan::Division::Rows : plan::Division::Columns;
+  return optim::PositionOp::create(builder, loc, tensorType(shape, builder.getF32Type()), stored);
 }
 
 Value BodyEmitter::emitIdentity(Location loc, Shape shape) {
@@ -84,8 +87,8 @@ Value BodyEmitter::emitIdentity(Location loc, Shape shape) {
 }
 
 Value BodyEmitter::emitSize(Location loc, Size size) {
-  return size.of == Size::Of::Rows   ? rows
-         : size.of == Size::Of::Cols ? cols
+  return size.of == Size::Of::Rows   ? seenRows()
+         : size.of == Size::Of::Cols ? seenCols()
          : size.of == Size::Of::Let  ? sizeValues.lookup(size.name)
                                      : constant(loc, double(size.number));
 }
@@ -102,6 +105,10 @@ Value BodyEmitter::emitProduct(const BinaryExpr &binary, Value lhs) {
       transposed = true;
       *factor = transpose.getSource();
     }
+  if (isTall) { // (A B)ᵀ = Bᵀ Aᵀ
+    std::swap(lhs, rhs);
+    std::swap(isTransposed[0], isTransposed[1]);
+  }
   auto unit = [&](bool on) { return on ? builder.getUnitAttr() : UnitAttr(); };
   return optim::MatmulOp::create(builder, loc, tensorType(binary.type.shape, builder.getF32Type()),
                                  lhs, rhs, unit(isTransposed[0]), unit(isTransposed[1]));

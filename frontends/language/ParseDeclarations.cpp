@@ -146,6 +146,8 @@ void Parser::parseDefinition(Body &body, SourceRange begin, const llvm::Twine &f
            !atDeclaration())
       skip();
   }
+  if (auto *rule = llvm::dyn_cast<Rule>(&body); rule && parsed && atName("wide"))
+    rule->wide = consumeWord().range;
   if (at(TokenKind::LeftBrace)) {
     parseBody(body);
   } else {

@@ -96,6 +96,8 @@ private:
   void writeRule(const plan::Rule &rule) {
     json.attribute("name", rule.name);
     json.attribute("definition", hex(rule.definition));
+    if (rule.tall >= 0)
+      json.attribute("tall", plan.rules[rule.tall].name);
     texts("hyperparameters", rule.hyperparameters);
     list("states", rule.states, [&](const plan::State &state) {
       json.attribute("name", state.name);

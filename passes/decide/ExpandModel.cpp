@@ -137,7 +137,8 @@ class ExpandModel : public stepc::decide::impl::ExpandModelBase<ExpandModel> {
     Location loc = model.getLoc();
     auto rule = RuleOp::create(b, loc, b.getStringAttr(kModelName), model.getHyperparameters(),
                                model.getStates(), /*needs_matrix=*/UnitAttr(),
-                               /*written=*/FlatSymbolRefAttr(), /*block_states=*/ArrayAttr());
+                               /*written=*/FlatSymbolRefAttr(), /*tall=*/FlatSymbolRefAttr(),
+                               /*block_states=*/ArrayAttr());
     SmallVector<Type> types(2, tensorType(ValueKind::Full, b.getF32Type()));
     types.append(model.getStates().size(), tensorType(ValueKind::One, b.getF32Type()));
     types.append(model.getNumHyperparameters() + 4, b.getF64Type());

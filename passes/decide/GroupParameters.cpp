@@ -140,17 +140,18 @@ private:
         stepc::decide::parseForces(module, SmallVector<std::string>(force.begin(), force.end()));
     if (failed(forces))
       return signalPassFailure();
-    llvm::StringMap<FlatSymbolRefAttr> rules;
+    llvm::StringMap<FlatSymbolRefAttr> rules; // of routes whose parameters have one
     llvm::StringSet<>
         exchanging, // routes whose rule has a matrix space: parameters with different forces need own groups
         dividing; // routes whose rule sees blocks
     for (auto route : module.getOps<RouteOp>()) {
-      rules[route.getSymName()] = route.getRuleAttr();
       auto rule = SymbolTable::lookupNearestSymbolFrom<RuleOp>(route, route.getRuleAttr());
       if (rule && stepc::decide::hasMatrixSpace(rule))
         exchanging.insert(route.getSymName());
       if (rule && rule.seesBlocks())
         dividing.insert(route.getSymName());
+      if (rule && !rule.getTall())
+        rules[route.getSymName()] = route.getRuleAttr();
     }
     llvm::MapVector<Attribute, SmallVector<Attribute>> groups;
     Builder builder(&getContext());
@@ -163,12 +164,15 @@ private:
       if (exchanging.contains(*parameter.getRoute()))
         if (stepc::decide::Force *last = stepc::decide::lastMatch(*forces, parameter, true))
           forced = last->strategy;
+      FlatSymbolRefAttr rule = rules.lookup(*parameter.getRoute());
+      if (!rule)
+        rule = FlatSymbolRefAttr::get(optim::ruleOf(parameter).getSymNameAttr());
       Attribute none = builder.getUnitAttr();
       auto blocks = parameter.getBlocksAttr();
       auto add = [&](Attribute parts) {
         Attribute key = builder.getArrayAttr(
-            {rules.lookup(*parameter.getRoute()), parts, parameter.getShapeAttr(),
-             parameter.getBatchAttr(), parameter.getFlatten() ? parameter.getFlattenAttr() : none,
+            {rule, parts, parameter.getShapeAttr(), parameter.getBatchAttr(),
+             parameter.getFlatten() ? parameter.getFlattenAttr() : none,
              builder.getBoolAttr(parameter.getFlattenSpecified()), parameter.getTypeAttr(),
              parameter.getGradientAttr(), parameter.getMeshAttr(), parameter.getPlacementsAttr(),
              parameter.getPlacementsOf(ShardsKind::Gradient),

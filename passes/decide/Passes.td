@@ -42,6 +42,10 @@ def RouteParameters : Pass<"optim-route-parameters", "::mlir::ModuleOp"> {
     one size. Errors are a size that is no whole number from 1 to 2^20, and a state of sizes of its own with
     more than 8 GiB for a block.
 
+    A matrix with more rows than columns takes the `tall` rule of its route's rule (`optim::ruleOf`). It is an
+    error if some blocks of a parameter are tall and others are not. A `tall` rule that no parameter takes is
+    erased.
+
     Remark (missed) `optional-pattern-unmatched`: an `optional` pattern matches nothing.
 
     ```mlir
@@ -51,6 +55,10 @@ def RouteParameters : Pass<"optim-route-parameters", "::mlir::ModuleOp"> {
     optim.parameter @w shape [8, 4] … aliases [] route @Muon
     // and if the rule has optim.size 0 "r" = %half_of_rows
     optim.parameter @w shape [8, 4] … aliases [] route @Muon sizes [4]
+    // and if no parameter is tall
+    optim.rule @Muon hyperparameters [] states [] tall @Muon.tall {
+    // becomes
+    optim.rule @Muon hyperparameters [] states [] {
     ```
   }];
 }

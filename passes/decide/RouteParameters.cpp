@@ -8,6 +8,7 @@
 #include "passes/decide/SizeEvaluator.h"
 
 #include "mlir/IR/Remarks.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace stepc;
@@ -63,15 +64,57 @@ class RouteParameters : public decide::impl::RouteParametersBase<RouteParameters
     }
     for (Claim &claim : claims)
       failure |= failed(checkUse(claim));
-    llvm::StringMap<RuleOp> withSizes; // by route
+    llvm::StringSet<> depending; // routes whose rules have sizes, or are others for tall matrices
     for (Claim &claim : claims)
-      if (claim.rule && decide::hasRuleSizes(claim.rule))
-        withSizes[claim.route.getSymName()] = claim.rule;
+      if (claim.rule && (decide::hasRuleSizes(claim.rule) || claim.rule.getTall()))
+        depending.insert(claim.route.getSymName());
+    llvm::SmallPtrSet<Operation *, 4> taken;
     for (auto parameter : getOperation().getOps<ParameterOp>())
-      if (RuleOp rule = withSizes.lookup(parameter.getRoute().value_or("")))
-        failure |= failed(decide::setRuleSizes(parameter, rule));
+      if (depending.contains(parameter.getRoute().value_or(""))) {
+        RuleOp rule = optim::ruleOf(parameter);
+        taken.insert(rule);
+        failure |= failed(checkOrientation(parameter, rule)) ||
+                   (decide::hasRuleSizes(rule) && failed(decide::setRuleSizes(parameter, rule)));
+      }
+    dropTallRules(taken);
     if (failure)
       signalPassFailure();
+  }
+
+  /// Verifies that no block of a parameter takes another rule than the first, because their states are one
+  /// tensor of the parameter.
+  static LogicalResult checkOrientation(ParameterOp parameter, RuleOp rule) {
+    RouteOp route = optim::lookupRoute(parameter, parameter.getRouteAttr());
+    plan::Group group = parameter.toPlan();
+    bool isWide = rule.getSymName() == route.getRule();
+    if (isWide && !rule.getTall())
+      return success();
+    std::optional<plan::View> first;
+    for (size_t part = 0; part < group.division.parts.size(); ++part) {
+      group.parts = {int64_t(part)};
+      plan::View block = group.matrix();
+      first = first.value_or(block);
+      if ((block.rows <= block.cols) != isWide)
+        return parameter.emitError("parameter '")
+               << parameter.getSymName() << "': expected blocks that all have at most as many rows "
+               << "as columns, or all more, because optimizer " << route.getRule()
+               << " is wide, found " << first->rows << " x " << first->cols << " and " << block.rows
+               << " x " << block.cols;
+    }
+    return success();
+  }
+
+  /// Erases rules of tall matrices that no parameter takes.
+  void dropTallRules(const llvm::SmallPtrSetImpl<Operation *> &taken) {
+    for (auto rule : llvm::make_early_inc_range(getOperation().getOps<RuleOp>())) {
+      if (!rule.getTall())
+        continue;
+      auto tall = SymbolTable::lookupNearestSymbolFrom<RuleOp>(rule, rule.getTallAttr());
+      if (taken.contains(tall))
+        continue;
+      rule.removeTallAttr();
+      tall.erase();
+    }
   }
 
   /// Emits an error for each pattern that matches nothing (a remark if it is optional), and a warning for

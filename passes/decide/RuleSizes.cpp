@@ -40,6 +40,9 @@ static LogicalResult checkState(ParameterOp parameter, RuleOp rule, StateAttr st
               << block.cols;
   bool ofRows =
       state.getKind().rows == ValueKind::OfRows || state.getKind().cols == ValueKind::OfRows;
+  if (!rule.getTall() && !rule.getSymName().ends_with(kTallSuffix) && block.rows > block.cols)
+    diag.attachNote() << "'optimizer " << rule.getSymName()
+                      << "(...) wide {' sees such matrices transposed";
   diag.attachNote() << "leave such matrices to another optimizer: 'for matrix where "
                     << (ofRows ? "rows" : "cols") << " <= 8192'";
   return diag;

@@ -100,7 +100,7 @@ private:
     OpBuilder b(builder.getContext());
     scratch = optim::RuleOp::create(b, model.getLoc(), b.getStringAttr(optim::kModelName),
                                     b.getStrArrayAttr({}), b.getArrayAttr({}), UnitAttr(),
-                                    FlatSymbolRefAttr(), ArrayAttr());
+                                    FlatSymbolRefAttr(), FlatSymbolRefAttr(), ArrayAttr());
     Type full = optim::tensorType(optim::ValueKind::Full, b.getF32Type());
     Block *body =
         b.createBlock(&scratch.getBody(), {}, {full, full}, {model.getLoc(), model.getLoc()});

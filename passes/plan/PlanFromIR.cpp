@@ -29,6 +29,10 @@ public:
       addMesh(op);
     for (optim::RuleOp op : rules)
       addRule(op);
+    for (optim::RuleOp op : rules)
+      if (op.getTall() && !op.getWritten())
+        plan().rules[result.rules[op.getSymNameAttr()]].tall =
+            ProgramPlan::find(result.rules, op.getTallAttr());
     for (optim::RouteOp op : routes)
       if (failed(addRoute(op)))
         return failure();

@@ -65,6 +65,14 @@ struct ValueKind {
   /// element for each row and column of some matrix.
   constexpr bool isLine() const { return isStored() && (rows == 1 || cols == 1); }
 
+  /// The shape of the transposed value beside the transposed block.
+  constexpr ValueKind ofTransposed() const {
+    auto exchanged = [](int64_t extent) {
+      return extent == OfRows ? OfCols : extent == OfCols ? OfRows : extent;
+    };
+    return {exchanged(cols), exchanged(rows)};
+  }
+
   /// The rows and columns of the value, for a block of `ofRows` × `ofCols`. `ofSmaller` is used for
   /// OfSmaller, and `sizes` are the rule's. A size that it lacks is 0.
   std::pair<int64_t, int64_t> extents(int64_t ofRows, int64_t ofCols, int64_t ofSmaller,
@@ -204,6 +212,7 @@ struct Rule {
   std::vector<State> states;
   uint64_t definition =
       0; // a hash of what the rule computes (passes/plan/README.md), which tools compare
+  int64_t tall = -1; // the rule that matrices with more rows than columns take; -1: this one
 };
 
 enum class MissingGrad : int64_t { Error = 0, Skip = 1, Zero = 2 };

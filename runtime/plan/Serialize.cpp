@@ -17,7 +17,7 @@ namespace stepc::plan {
 namespace {
 
 constexpr uint64_t kMagic = 0x4e4c504350455453; // "STEPCPLN"
-constexpr int64_t kVersion = 31;
+constexpr int64_t kVersion = 32;
 
 class PlanWriter {
 public:
@@ -136,7 +136,7 @@ public:
     field(v.name);
     list(v.hyperparameters, "hyperparameters");
     list(v.states, "states");
-    field(v.definition);
+    fields(v.definition, v.tall);
   }
   void field(Ref<Route> v) {
     fields(v.name, v.rule);

@@ -77,6 +77,12 @@ private:
   }
 
   Check rule(const Rule &rule, int64_t) {
+    if (rule.tall != -1 && !inside(rule.tall, plan.rules))
+      return outside("rule", rule.tall, plan.rules);
+    if (rule.tall != -1 && (at(plan.rules, rule.tall).tall != -1 ||
+                            at(plan.rules, rule.tall).hyperparameters != rule.hyperparameters))
+      return "expected a rule of tall matrices with the same hyperparameters, found rule " +
+             std::to_string(rule.tall);
     for (const State &state : rule.states) {
       if (!isKnown(state.dtype))
         return unknown("a type of state " + state.name, state.dtype);
@@ -300,7 +306,10 @@ private:
         at(group.parameters, parameter.indexInGroup) != index)
       return "expected group " + group.name + " to list " + parameter.name + " at place " +
              std::to_string(parameter.indexInGroup) + ", found another or none";
-    if (int64_t rule = at(plan.routes, parameter.route).rule; rule != group.rule)
+    int64_t rule = at(plan.routes, parameter.route).rule;
+    if (int64_t tall = at(plan.rules, rule).tall; tall != -1 && group.rows() > group.cols())
+      rule = tall;
+    if (rule != group.rule)
       return "expected a route of rule " + std::to_string(group.rule) + " for " + parameter.name +
              ", as its group has, found one of rule " + std::to_string(rule);
     return {};

@@ -14,7 +14,7 @@ NAMED = ("routes[].defaults", "model", "model_states")  # objects whose keys the
 PINNED = "pinned"
 
 DEFINITION = """
-optimizer Muon(lr, mu = 0.95) {
+optimizer Muon(lr, mu = 0.95) wide {
   state m : f32
   m = momentum(m, grad, mu)
   param = param - lr * orthogonalize(m)
@@ -131,7 +131,7 @@ def outputs(tmp_path_factory):
         "parameters": [
             parameter("a.qkv", [32, 16], ["R", "S(0)"], blocks={"axis": "rows", "sizes": [16, 16]}),
             parameter("a.conv", [8, 4, 3, 3], ["S(0)", "R"]),
-            parameter("a.w", [16, 16], ["S(0)", "S(1)"], grad_placements=["P(avg)", "S(1)"], state_placements=["S(0)", "S(1)"]),
+            parameter("a.w", [24, 16], ["S(0)", "S(1)"], grad_placements=["P(avg)", "S(1)"], state_placements=["S(0)", "S(1)"]),
             parameter("a.bias", [16], ["R", "R"]),
         ],
     }))  # fmt: skip

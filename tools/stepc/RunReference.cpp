@@ -79,7 +79,7 @@ private:
 
   int load(optim::ParameterOp op) {
     optim::RouteOp route = routes[*op.getRoute()];
-    optim::RuleOp rule = rules[route.getRule()];
+    optim::RuleOp rule = optim::ruleOf(op);
     size_t index = run.indexOfName.lookup(op.getSymName());
     const manifest::RunTensors &in = run.tensors[index];
 

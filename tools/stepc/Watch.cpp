@@ -25,7 +25,11 @@ struct Candidate {
   optim::RuleOp rule;
   mlir::Value value; // null if a state or the parameter holds it anyway
 
-  std::string fullName() const { return watched.rule + "." + watched.name; }
+  std::string fullName() const {
+    llvm::StringRef name = watched.rule;
+    name.consume_back(optim::kTallSuffix);
+    return (name + "." + watched.name).str();
+  }
   bool matches(const NamePattern &pattern) const {
     return pattern.matches(watched.name) || pattern.matches(fullName());
   }
@@ -116,7 +120,8 @@ driver::watchValues(mlir::ModuleOp module, llvm::ArrayRef<std::string> patterns,
     addCandidates(rule, candidates);
   std::vector<std::string> names;
   for (const Candidate &candidate : candidates)
-    names.push_back(candidate.fullName());
+    if (!llvm::is_contained(names, candidate.fullName()))
+      names.push_back(candidate.fullName());
   std::vector<NamePattern> parsed;
   for (const std::string &text : patterns) {
     NamePatternError error;

@@ -174,3 +174,24 @@ optim.parameter @many shape [524288, 6, 4] batch 1 type f32 gradient f32 mesh @w
 optim.parameter @state shape [8, 6, 4] batch 1 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @R
 optim.parameter @whole shape [8, 6, 4] batch 1 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases [] route @M
 }
+
+// -----
+
+// Tall matrices are groups of the rule that is for them, whatever the route.
+// CHECK-LABEL: @orientations
+// CHECK: optim.group @group.0 rule @T parameters [@wide]
+// CHECK-NEXT: optim.group @group.1 rule @T.tall parameters [@tall]
+module @orientations {
+optim.rule @T.tall hyperparameters [] states [#optim.state<"L", f32, [cols, cols], 0.0 : f64, false>] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %L: tensor<?x?xf32, #optim.kind<[cols, cols]>>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %grad, %L : tensor<?x?xf32>, tensor<?x?xf32, #optim.kind<[cols, cols]>>
+}
+optim.rule @T hyperparameters [] states [#optim.state<"L", f32, [rows, rows], 0.0 : f64, false>] needs_matrix tall @T.tall {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %L: tensor<?x?xf32, #optim.kind<[rows, rows]>>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %grad, %L : tensor<?x?xf32>, tensor<?x?xf32, #optim.kind<[rows, rows]>>
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.route @T rule @T rest patterns [] except [] defaults [] missing_grad error
+optim.parameter @wide shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases [] route @T
+optim.parameter @tall shape [6, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases [] route @T
+}

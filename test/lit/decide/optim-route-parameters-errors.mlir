@@ -268,3 +268,19 @@ optim.route @Plain rule @Plain matrix patterns [] except [] defaults [] missing_
   optim.yield %small : i1
 }
 optim.parameter @w shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+
+// -----
+
+// All blocks of a parameter take one rule.
+optim.rule @T.tall hyperparameters [] states [#optim.state<"L", f32, [cols, cols], 0.0 : f64, false>] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %L: tensor<?x?xf32, #optim.kind<[cols, cols]>>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %grad, %L : tensor<?x?xf32>, tensor<?x?xf32, #optim.kind<[cols, cols]>>
+}
+optim.rule @T hyperparameters [] states [#optim.state<"L", f32, [rows, rows], 0.0 : f64, false>] needs_matrix tall @T.tall {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %L: tensor<?x?xf32, #optim.kind<[rows, rows]>>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %grad, %L : tensor<?x?xf32>, tensor<?x?xf32, #optim.kind<[rows, rows]>>
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.route @T rule @T rest patterns [] except [] defaults [] missing_grad error
+// expected-error @below {{parameter 'w': expected blocks that all have at most as many rows as columns, or all more, because optimizer T is wide, found 2 x 4 and 6 x 4}}
+optim.parameter @w shape [8, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] blocks <rows, [0, 2], [2, 8]> aliases []

@@ -195,3 +195,45 @@ optim.parameter @divided shape [12, 6] batch 0 type f32 gradient f32 mesh @world
 optim.parameter @stack shape [9, 4, 6] batch 1 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
 optim.parameter @bias shape [2] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
 }
+
+// -----
+
+// A rule of tall matrices stays if a parameter takes it.
+// CHECK-LABEL: @tall
+// CHECK: optim.rule @T.tall
+// CHECK: optim.rule @T {{.*}} tall @T.tall {
+module @tall {
+optim.rule @T.tall hyperparameters [] states [#optim.state<"L", f32, [cols, cols], 0.0 : f64, false>] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %L: tensor<?x?xf32, #optim.kind<[cols, cols]>>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %grad, %L : tensor<?x?xf32>, tensor<?x?xf32, #optim.kind<[cols, cols]>>
+}
+optim.rule @T hyperparameters [] states [#optim.state<"L", f32, [rows, rows], 0.0 : f64, false>] needs_matrix tall @T.tall {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %L: tensor<?x?xf32, #optim.kind<[rows, rows]>>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %grad, %L : tensor<?x?xf32>, tensor<?x?xf32, #optim.kind<[rows, rows]>>
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.route @T rule @T rest patterns [] except [] defaults [] missing_grad error
+optim.parameter @wide shape [4, 6] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+optim.parameter @tall shape [6, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+}
+
+// -----
+
+// Otherwise nothing is left of it. A square matrix is not tall.
+// CHECK-LABEL: @square
+// CHECK-NOT: T.tall
+// CHECK: optim.rule @T hyperparameters
+// CHECK-NOT: T.tall
+module @square {
+optim.rule @T.tall hyperparameters [] states [#optim.state<"L", f32, [cols, cols], 0.0 : f64, false>] needs_matrix {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %L: tensor<?x?xf32, #optim.kind<[cols, cols]>>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %grad, %L : tensor<?x?xf32>, tensor<?x?xf32, #optim.kind<[cols, cols]>>
+}
+optim.rule @T hyperparameters [] states [#optim.state<"L", f32, [rows, rows], 0.0 : f64, false>] needs_matrix tall @T.tall {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %L: tensor<?x?xf32, #optim.kind<[rows, rows]>>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %grad, %L : tensor<?x?xf32>, tensor<?x?xf32, #optim.kind<[rows, rows]>>
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+optim.route @T rule @T rest patterns [] except [] defaults [] missing_grad error
+optim.parameter @square shape [4, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] aliases []
+}

@@ -583,3 +583,25 @@ optim.divide patterns ["w"] except [] into depth split [2] repeat 1
 // Sizes are said in a known way.
 // expected-error @below {{expected listed, each or split, found about}}
 optim.divide patterns ["w"] except [] into rows about [2] repeat 1
+
+// -----
+
+// The rule of tall matrices is there.
+// expected-error @below {{expected a rule of tall matrices, found no optim.rule named @None}}
+optim.rule @T hyperparameters [] states [] tall @None {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %grad : tensor<?x?xf32>
+}
+
+// -----
+
+// Its states are those of the transposed matrix.
+optim.rule @T.tall hyperparameters [] states [#optim.state<"v", f32, rows, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %v: tensor<?x1xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %grad, %v : tensor<?x?xf32>, tensor<?x1xf32>
+}
+// expected-error @below {{expected a rule of tall matrices with the same hyperparameters, and the same states with rows and columns exchanged, found @T.tall}}
+optim.rule @T hyperparameters [] states [#optim.state<"v", f32, rows, 0.0 : f64, false>] tall @T.tall {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %v: tensor<?x1xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  optim.yield %grad, %v : tensor<?x?xf32>, tensor<?x1xf32>
+}

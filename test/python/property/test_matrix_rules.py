@@ -159,12 +159,14 @@ class Random:
 
     SIZES = ("rows", "cols", "r", "3")
 
-    def __init__(self, chosen):
+    def __init__(self, chosen, wide=False, draws=True):
+        """`wide` rules see tall matrices transposed. Without `draws` no state starts at random numbers."""
+        self.wide = " wide" * wide
         self.chosen, self.lines, self.values, self.states = chosen, [], {"grad": ("rows", "cols"), "param": ("rows", "cols")}, {}
         self.lines.append(f"let r = max(1, floor({chosen.choice(('0.5', '0.25', '0.9'))} * {chosen.choice(('min(rows, cols)', 'rows', 'cols'))}))")
         for i in range(chosen.randint(1, 3)):
             sizes = (chosen.choice(self.SIZES), chosen.choice(self.SIZES))
-            start = chosen.choice(["", " = 0.5", " = normal"] + [" = identity"] * (sizes[0] == sizes[1]))
+            start = chosen.choice(["", " = 0.5"] + [" = normal"] * draws + [" = identity"] * (sizes[0] == sizes[1]))
             self.lines.append(f"state s{i} : {chosen.choice(('f32', 'f32', 'bf16'))}[{sizes[0]}, {sizes[1]}]{start}")
             self.states[f"s{i}"] = self.values[f"cast(s{i}, f32)"] = sizes
         for i in range(chosen.randint(3, 8)):
@@ -208,14 +210,14 @@ class Random:
 
     def text(self):
         body = "".join(f"  {line}\n" for line in self.lines)
-        return f"optimizer R(lr) {{\n{body}}}\nroute {{ R(lr = 0.125) for rest }}\n"
+        return f"optimizer R(lr){self.wide} {{\n{body}}}\nroute {{ R(lr = 0.125) for rest }}\n"
 
 
 @pytest.mark.parametrize("part", range(4))
 def test_random_rules_have_the_bits_of_one_rank(tmp_path, part):
     for index in range(draws(3)):
         chosen, draw = random.Random(f"{SEED}-{part}-{index}"), np.random.default_rng([int(SEED), part, index])
-        rule, folder = Random(chosen), tmp_path / str(index)
+        rule, folder = Random(chosen, wide=chosen.random() < 0.4), tmp_path / str(index)
         folder.mkdir()
         (folder / "s.optim").write_text(rule.text())
         mesh = chosen.choice(random_meshes(chosen, chosen.choice((2, 3, 4))))
@@ -240,6 +242,101 @@ def test_random_rules_have_the_bits_of_one_rank(tmp_path, part):
             # bf16 rounds to 8 bits, and later operations see that.
             error, scale = np.abs(found[name].array() - expected.array()).max(initial=0), 1 + np.abs(expected.array()).max(initial=0)
             assert error <= (0.05 if "bf16" in rule.text() else 2e-3) * scale, f"{where}\n{name} is off by {error / scale:.2g}"
+
+
+# --- Wide rules ---
+
+SEEN = """optimizer Seen(lr) wide {
+  let r = max(1, floor(rows / 2))
+  state m : f32
+  state L : f32[rows, rows] = identity
+  state P : f32[r, cols]
+  state longest : f32[rows]
+  input weights : f32[cols] = 1
+  master : f32
+  L = lerp(L, grad @ transpose(grad), 0.25)
+  m = lerp(m, L @ grad * weights + 0.01 * row - 0.02 * col, 0.5)
+  longest = max(longest, max(m, over = columns))
+  P = P + identity(r) @ P + max(mean(m, over = rows))
+  let o = orthogonalize(m, precision = f32)
+  metric sides = 1000 * rows + cols
+  metric flipped = select(transposed, 1, 0)
+  metric size = numel + norm(P @ transpose(m))
+  param = param - lr * sqrt(cols / rows) * select(transposed or rows <= cols, o, 1e9 * o) / (1 + longest)
+}
+route { Seen(lr = 0.125) for rest }
+"""
+
+
+def run_transposed(folder, text, shape, draw, *options):
+    """Steps a wide rule on a matrix and on its transpose: the results of both, and of the float64 reference."""
+    folder.mkdir(exist_ok=True)
+    (folder / "s.optim").write_text(text)
+    given = {f"{role}:w": draw.standard_normal(shape).astype(np.float32) / 2 for role in ("param", "grad@1", "grad@2")}
+    given = {name if "@" not in name else f"grad:w@{name[5]}": value for name, value in given.items()}
+    results = []
+    for flip in (False, True):
+        tensors = {name: tensor(value.T if flip else value, "f32") for name, value in given.items()}
+        if "input weights" in text:
+            tensors["input:w:weights"] = tensor(np.arange(max(shape), dtype=np.float32) / max(shape), "f32")
+        each = {"name": "w", "shape": list(shape[::-1] if flip else shape), "dtype": "f32", "mesh": "one", "placements": ["R"]}
+        (folder / "m.json").write_text(json.dumps({"version": 1, "meshes": [ONE], "parameters": [each]}))
+        save(folder / "in", tensors)
+        results.append(run(folder / "s.optim", folder / "m.json", folder / "in", folder / "out", *options, steps=2))
+    return results
+
+
+@pytest.mark.parametrize("target", ["cpu", "interpret", "emulated:sm_80"])
+@pytest.mark.parametrize("shape", [(9, 9), (7, 12), (1, 5)])
+def test_a_wide_rule_sees_a_tall_matrix_transposed(tmp_path, target, shape):
+    wide, tall = run_transposed(tmp_path, SEEN, shape, np.random.default_rng(2), "--target", target)
+    flipped = shape[0] != shape[1]
+    assert wide["metric:w:flipped"].array() == 0 and tall["metric:w:flipped"].array() == flipped
+    assert wide["metric:w:sides"].array() == 1000 * shape[0] + shape[1] == tall["metric:w:sides"].array()
+    if not flipped:
+        return
+    assert tall["param:w"].array().shape == shape[::-1] and tall["state:w:P"].array().shape == (shape[1], max(1, shape[0] // 2))
+    for name, one in wide.items():
+        found = tall[name].array()
+        assert name == "metric:w:flipped" or np.array_equal(found.T if found.ndim == 2 else found, one.array()), name
+
+
+@pytest.mark.parametrize("part", range(2))
+def test_random_wide_rules_have_the_bits_of_the_transpose(tmp_path, part):
+    for index in range(draws(4)):
+        chosen, draw = random.Random(f"{SEED}-wide-{part}-{index}"), np.random.default_rng([int(SEED), 77, part, index])
+        rule = Random(chosen, wide=True, draws=False)
+        rows = chosen.randint(1, 9)
+        shape = (rows, rows + chosen.randint(1, 9))
+        target = chosen.choice(("cpu", "interpret", "emulated:sm_80"))
+        where = f"STEPC_SEED={SEED} {part} {index} on {target}, {shape}:\n{rule.text()}"
+        wide, tall = run_transposed(tmp_path / str(index), rule.text(), shape, draw, "--target", target)
+        for name, one in wide.items():
+            found = tall[name].array()
+            assert np.array_equal(found.T if found.ndim == 2 else found, one.array()), f"{where}\n{name}"
+
+
+def test_wide_rules_of_all_placements_and_checkpoint_shapes(tmp_path):
+    document = bucketed(manifest(["Seen"], PLACEMENTS))
+    tensors = inputs(document)
+    found, reference = step(tmp_path, SEEN.replace("  input weights : f32[cols] = 1\n", "").replace(" * weights", ""), document, tensors, steps=2)
+    for name, one in reference.items():
+        error = np.abs(found[name].array() - one.array()).max(initial=0)
+        assert error <= 2e-3 * (1 + np.abs(one.array()).max(initial=0)), f"{name} is off by {error:.2g}"
+
+
+def test_blocks_of_both_orientations_are_refused(tmp_path):
+    text = "optimizer A(lr) wide {\n  param = param - lr * grad @ transpose(grad) @ grad\n}\nroute { A(lr = 1) for rest }\n"
+    (tmp_path / "s.optim").write_text(text)
+    for sizes, wrong in (([2, 4], False), ([5, 6], False), ([2, 6], True)):
+        each = {"name": "w", "shape": [sum(sizes), 4], "dtype": "f32", "mesh": "one", "placements": ["R"], "blocks": {"axis": "rows", "sizes": sizes}}
+        (tmp_path / "m.json").write_text(json.dumps({"version": 1, "meshes": [ONE], "parameters": [each]}))
+        if not wrong:
+            assert "no errors" in stepc("check", tmp_path / "s.optim", "-m", tmp_path / "m.json")
+            continue
+        with pytest.raises(CompilerFailed, match=r"parameter 'w': expected blocks that all have at most as many rows as columns, or all more, "
+                           r"because optimizer A is wide, found 2 x 4 and 6 x 4"):  # fmt: skip
+            stepc("check", tmp_path / "s.optim", "-m", tmp_path / "m.json")
 
 
 # --- Errors ---

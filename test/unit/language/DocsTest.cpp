@@ -84,9 +84,9 @@ TEST(Docs, KeywordsAreTheLexers) {
   EXPECT_EQ(listed, known);
 
   // All stand in the grammar, beside the dtypes.
-  for (const char *name :
-       {"f32", "bf16", "f16", "present", "blocks", "model", "flatten", "repeat", "columns", "each",
-        "split", "skip", "when", "where", "def", "return", "in", "import"}) // names elsewhere
+  for (const char *name : {"f32", "bf16", "f16", "present", "blocks", "model", "flatten", "repeat",
+                           "columns", "each", "split", "skip", "when", "where", "def", "return",
+                           "in", "import", "wide"}) // names elsewhere
     known.insert(name);
   EXPECT_EQ(grammar().words(), known);
 }

@@ -393,4 +393,18 @@ TEST(Emit, ModelValuesAreThoseOfTheLastTurn) {
   EXPECT_EQ(emitted.operationsOfModel(), "arith.mulf arith.mulf arith.mulf arith.mulf optim.yield");
 }
 
+TEST(Emit, WideRulesHaveARuleOfTallMatrices) {
+  Emitted emitted("optimizer T(lr) wide {\n  state L : f32[rows, rows]\n  state v : f32[cols]\n"
+                  "  L = L + grad @ transpose(grad)\n  v = max(grad, over = rows)\n"
+                  "  param = param - lr * select(transposed, rows, 1) * L @ grad\n}\n");
+  // The values of the tall rule are stored as transposes: L of cols × cols, and products from the right.
+  EXPECT_THAT(emitted.str(), HasSubstr("optim.rule @T.tall"));
+  EXPECT_THAT(emitted.str(), HasSubstr("tall @T.tall"));
+  auto rules = emitted.get().getOps<stepc::optim::RuleOp>();
+  stepc::optim::RuleOp tall = *rules.begin(), wide = *std::next(rules.begin());
+  EXPECT_EQ(tall.getState(0).getKind(), wide.getState(0).getKind().ofTransposed());
+  EXPECT_EQ(tall.getState(1).getKind(), stepc::plan::ValueKind::Rows);
+  EXPECT_EQ(wide.getState(1).getKind(), stepc::plan::ValueKind::Cols);
+}
+
 } // namespace

@@ -198,7 +198,7 @@ std::string Generator::optimizer(unsigned index) {
   tensors = {"param", "grad"};
   std::string text = "optimizer R" + std::to_string(index) + space() + "(lr, mu =" + space() +
                      (chance(30) ? "-" : "") + number() + (chance(30) ? "," : "") + ")" + space() +
-                     "{" + lineEnd();
+                     (chance(20) ? " wide" + space() : "") + "{" + lineEnd();
   unsigned states = pick(4);
   if (chance(30))
     text += "master:f32" + lineEnd();

@@ -40,6 +40,22 @@ TEST(Plan, ValidationNamesWhatIsWrong) {
               p.rules[0].states.push_back({"n", DType::F32, ValueKind::Full, 0, true, true});
             }),
             "rule 0: expected metric n to be an f32 of kind one and no master, found a master");
+  EXPECT_EQ(message([](Plan &p) { p.rules[0].tall = 5; }),
+            "rule 0: expected a rule below 1, found 5");
+  EXPECT_EQ(message([](Plan &p) { p.rules[0].tall = 0; }),
+            "rule 0: expected a rule of tall matrices with the same hyperparameters, found rule 0");
+  // The matrices of the plan are tall.
+  auto addTall = [](Plan &p) {
+    p.rules.push_back(p.rules[0]);
+    p.rules[0].tall = 1;
+  };
+  EXPECT_EQ(message(addTall), "parameter 0: expected a route of rule 0 for p0, as its group has, "
+                              "found one of rule 1");
+  EXPECT_EQ(message([&](Plan &p) {
+              addTall(p);
+              p.groups[0].rule = 1;
+            }),
+            "");
   EXPECT_EQ(message([](Plan &p) { p.routes[0].defaults.clear(); }),
             "route 0: expected a default per hyperparameter, found 0");
   EXPECT_EQ(message([](Plan &p) { p.groups[0].mesh = 4; }),
