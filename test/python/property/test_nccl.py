@@ -204,7 +204,8 @@ def test_a_peer_that_does_not_come_in_time_is_an_error_on_every_other_rank(owner
     found = owner.ranks({"2": way}, **streams)
     for rank, one in enumerate(found):
         if rank != 2 or way == "late":
-            assert re.search(f"^rank {rank}: exchange 0 of group .*{HALF}", one["error"]), one
+            # On a busy machine a rank may first hear that a rank, maybe itself, gave up.
+            assert re.search(f"^rank {rank}: (rank [0-9] aborted: )?exchange 0 of group .*{HALF}", one["error"]), one
         assert one["seconds"] < 10 and one["closing"] < 10
         # The step that failed does not count.
         assert set(one["counts"]) == {1}, one
