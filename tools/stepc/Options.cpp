@@ -415,6 +415,7 @@ bool stepc::driver::parseCommandLine(int argc, char **argv, CommandLine &line, i
   defineRun(app, line.run);
   defineManifest(app, line.manifest);
   defineProbe(app, line.probe);
+  defineOptimizers(app, line.optimizers);
 
   exitCode = kSuccess;
   std::string name = "stepc";
@@ -462,9 +463,11 @@ bool stepc::driver::parseCommandLine(int argc, char **argv, CommandLine &line, i
   }
   using Command = CommandLine::Command;
   static const std::pair<const char *, Command> commands[] = {
-      {"compile", Command::Compile},   {"check", Command::Check}, {"explain", Command::Explain},
-      {"simulate", Command::Simulate}, {"fmt", Command::Format},  {"run", Command::Run},
-      {"manifest", Command::Manifest}, {"probe", Command::Probe}};
+      {"compile", Command::Compile},      {"check", Command::Check},
+      {"explain", Command::Explain},      {"simulate", Command::Simulate},
+      {"fmt", Command::Format},           {"run", Command::Run},
+      {"manifest", Command::Manifest},    {"probe", Command::Probe},
+      {"optimizers", Command::Optimizers}};
   for (auto [subcommand, command] : commands)
     if (app.got_subcommand(subcommand))
       line.command = command;

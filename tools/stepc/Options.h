@@ -76,6 +76,10 @@ struct FormatCommand {
   bool check = false;
 };
 
+struct OptimizersCommand {
+  std::string name; ///< Of a file of the library; empty: list them.
+};
+
 struct RunCommand : CompileOptions {
   std::string tensors, output, library;
   int64_t steps = 1;
@@ -98,7 +102,7 @@ struct ProbeCommand {
 };
 
 struct CommandLine {
-  enum class Command { None, Compile, Check, Explain, Simulate, Format, Run, Manifest, Probe };
+  enum class Command { None, Compile, Check, Explain, Simulate, Format, Run, Manifest, Probe, Optimizers };
   Command command = Command::None;
   CompileCommand compile;
   CheckCommand check;
@@ -108,6 +112,7 @@ struct CommandLine {
   RunCommand run;
   ManifestCommand manifest;
   ProbeCommand probe;
+  OptimizersCommand optimizers;
 };
 
 /// Fills `line`. Returns true if a command is to run. Otherwise help, a version or an error was printed, and
@@ -128,6 +133,7 @@ int runFormat(const FormatCommand &command);
 int runRun(const RunCommand &command);
 int runManifest(const ManifestCommand &command);
 int runProbe(const ProbeCommand &command);
+int runOptimizers(const OptimizersCommand &command);
 
 } // namespace stepc::driver
 

@@ -108,3 +108,14 @@ void stepc::driver::defineProbe(CLI::App &root, ProbeCommand &command) {
               "  stepc explain muon.optim -m model.json --cluster cluster.json\n\n" +
               std::string(kExitCodes));
 }
+
+void stepc::driver::defineOptimizers(CLI::App &root, OptimizersCommand &command) {
+  CLI::App *app = root.add_subcommand(
+      "optimizers", "List the optimizers that stepc brings, or print the file of one");
+  app->add_option("name", command.name, "A file of the list, as soap or stepc/soap.optim")
+      ->type_name("NAME");
+  app->footer("Examples:\n"
+              "  stepc optimizers soap > my_soap.optim\n"
+              "  stepc optimizers\n\n" +
+              std::string(kExitCodes));
+}

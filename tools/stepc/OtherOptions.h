@@ -23,6 +23,7 @@ inline constexpr const char *kExitCodes =
 void defineFormat(CLI::App &root, FormatCommand &command);
 void defineManifest(CLI::App &root, ManifestCommand &command);
 void defineProbe(CLI::App &root, ProbeCommand &command);
+void defineOptimizers(CLI::App &root, OptimizersCommand &command);
 
 } // namespace stepc::driver
 

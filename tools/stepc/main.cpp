@@ -52,6 +52,8 @@ static int run(int argc, char **argv) {
     return runManifest(line.manifest);
   case CommandLine::Command::Probe:
     return runProbe(line.probe);
+  case CommandLine::Command::Optimizers:
+    return runOptimizers(line.optimizers);
   case CommandLine::Command::None:
     break;
   }

@@ -10,17 +10,18 @@ using namespace stepc::lang::test;
 
 namespace {
 
-std::string readDocs() {
-  std::ifstream stream(STEPC_SOURCE_DIR "/docs/language.md");
+std::string readDocs(const std::string &page = "language.md") {
+  std::ifstream stream(STEPC_SOURCE_DIR "/docs/" + page);
   std::stringstream text;
   text << stream.rdbuf();
   return text.str();
 }
 
 /// The contents of all fenced blocks of a language.
-std::vector<std::string> blocks(const std::string &language) {
+std::vector<std::string> blocks(const std::string &language,
+                                const std::string &page = "language.md") {
   std::vector<std::string> found;
-  std::string docs = readDocs(), fence = "```" + language + "\n";
+  std::string docs = readDocs(page), fence = "```" + language + "\n";
   for (size_t at = docs.find(fence); at != std::string::npos; at = docs.find(fence, at)) {
     at += fence.size();
     size_t end = docs.find("```", at);
@@ -58,6 +59,9 @@ unsigned seed() {
 TEST(Docs, ExamplesAreAcceptedAndFormatted) {
   std::vector<std::string> examples = blocks("optim");
   EXPECT_GE(examples.size(), 3u);
+  for (const char *page : {"optimizers.md", "from-paper.md"})
+    for (const std::string &example : blocks("optim", page))
+      examples.push_back(example);
   for (const std::string &example : examples) {
     EXPECT_THAT(check(example).messages(), testing::IsEmpty()) << example;
     Source source("t.optim", example);
