@@ -206,7 +206,9 @@ def test_errors_of_slabs(tmp_path, capsys):
                     for side in zip(*pairs, strict=True)
                 )
                 print(f"  {precision:5} {spectrum!s:6} {len(pairs):3} matrices: {slabs:.3g} and {whole:.3g}")
-                assert np.isfinite(slabs) and slabs <= TOLERANCE * whole, (precision, spectrum, slabs, whole)
+                # The mean of a few matrices is a matter of luck, too.
+                allowed = TOLERANCE * (1 + 4 / len(pairs)) * whole
+                assert np.isfinite(slabs) and slabs <= allowed, (precision, spectrum, slabs, allowed)
     assert all(traits[each] for each in ("tall", "wide", "experts", "replicas", *SLABS)), traits
 
 
