@@ -127,7 +127,8 @@ def Optim_RuleOp : Optim_Op<"rule", [Symbol, IsolatedFromAbove, HasParent<"::mli
     /// then treats each element by itself.
     bool isElementwise();
     /// Whether results depend on how elements form blocks: the rule is not elementwise, draws random numbers
-    /// for elements, which are counted block by block, or reads rows, cols or numel.
+    /// for elements, which are counted block by block, reads rows, cols or numel, or is another one for tall
+    /// blocks.
     bool seesBlocks();
     /// Whether the rule asks for numbers of rows or columns.
     bool countsLines();
@@ -135,6 +136,10 @@ def Optim_RuleOp : Optim_Op<"rule", [Symbol, IsolatedFromAbove, HasParent<"::mli
     bool countsElements();
     /// The name of the rule that the user wrote: of this one, or of the one that it is a copy of.
     ::llvm::StringRef getWrittenName() { return getWritten().value_or(getSymName()); }
+    /// Whether it is the rule of tall matrices of a wide one.
+    bool isTall();
+    /// The name by which the user knows it: a rule of tall matrices has that of the wide one.
+    ::llvm::StringRef getUserName();
     ::llvm::LogicalResult verifyTall(::mlir::SymbolTableCollection &symbols);
     /// The number of the state whose old value this is, if it is one.
     std::optional<unsigned> findState(::mlir::Value value);

@@ -177,6 +177,14 @@ std::optional<unsigned> RuleOp::findBlockState(Value value) {
   return state && isBlockState(*state) ? state : std::nullopt;
 }
 
+bool RuleOp::isTall() { return getWrittenName().ends_with(kTallSuffix); }
+
+StringRef RuleOp::getUserName() {
+  StringRef name = getWrittenName();
+  name.consume_back(kTallSuffix);
+  return name;
+}
+
 /// Verifies that the `tall` rule is this one of the transposed matrix, as far as declarations tell.
 LogicalResult RuleOp::verifyTall(SymbolTableCollection &symbols) {
   auto tall = symbols.lookupNearestSymbolFrom<RuleOp>(*this, getTallAttr());
@@ -304,7 +312,7 @@ bool RuleOp::isElementwise() {
 
 bool RuleOp::seesBlocks() {
   auto sizes = getBody().front().getArguments().take_back(3);
-  return !isElementwise() || countsElements() ||
+  return !isElementwise() || countsElements() || getTall() || isTall() ||
          llvm::any_of(sizes, [](Value size) { return !size.use_empty(); });
 }
 

@@ -551,8 +551,8 @@ struct File {
       false; ///< As of a body, for all bodies: an import with errors may declare any name.
   bool isForeign = false; ///< The text is in another language, and the error was reported.
 
-  /// The files that this one imports, by way of others too. A file stands behind those that it imports. Only
-  /// the file that `load` returns has them.
+  /// The files that this one imports, directly or by way of others. A file comes after those that it imports.
+  /// Only the file that `load` returns has them.
   std::vector<std::unique_ptr<File>> imported;
   /// analysis: the functions that it may call, its own and those of its imports.
   llvm::StringMap<Def *> functions;
@@ -565,7 +565,7 @@ struct File {
   std::vector<Rule *> allRules() const;
   /// Models and rules of the file itself.
   std::vector<Body *> bodies() const;
-  /// The function of that name, after `linkFiles`. Null if there is none.
+  /// The function of that name, after `checkDefs`. Null if there is none.
   Def *findDef(llvm::StringRef name) const { return functions.lookup(name); }
 };
 

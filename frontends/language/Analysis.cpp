@@ -21,7 +21,10 @@ namespace {
 
 void checkRuleNames(const File &file, Diagnostics &diagnostics) {
   llvm::StringMap<const Rule *> seen;
-  for (const Rule *rule : file.allRules()) {
+  // Imported ones first, so that the error is about the file's own.
+  std::vector<Rule *> rules = file.allRules();
+  std::rotate(rules.begin(), rules.begin() + file.rules.size(), rules.end());
+  for (const Rule *rule : rules) {
     if (rule->name.text.empty())
       continue;
     auto [it, isNew] = seen.try_emplace(rule->name.text, rule);
@@ -274,6 +277,7 @@ void BodyAnalyzer::analyzeAssign(AssignStatement &assign) {
                                         "' outside of 'repeat', found it inside")
         .withHint("it is assigned once: name what the turns compute with 'let'");
     isResultMisspelt = true;
+    return;
   }
   // A second assignment is an error by itself, whatever it reads.
   const AssignStatement *before = resultAssignment;

@@ -1,7 +1,7 @@
 //===- AnalyzeFunctions.cpp - Functions and repeats as inlined text -------===//
 //
-// A function has no code of its own: each call gets a copy of its statements, and each turn of a `repeat`,
-// too. The copies are analyzed as if they stood in the body, because kinds follow from the arguments.
+// A function has no code of its own: each call gets a copy of its statements, and so does each turn of a
+// `repeat`. The copies are analyzed like text of the body, because kinds follow from the arguments.
 //
 //===----------------------------------------------------------------------===//
 #include "frontends/language/Analyzer.h"
@@ -46,15 +46,18 @@ bool BodyAnalyzer::countOperation() {
 // Names within inlined text
 //===----------------------------------------------------------------------===//
 
-void BodyAnalyzer::bind(const Parameter &parameter, ExprPtr value, Statements &into) {
+LetStatement &BodyAnalyzer::bind(const Parameter &parameter, ExprPtr value, Statements &into) {
   auto let = std::make_unique<LetStatement>(value->range, parameter.name, std::move(value));
   let->isUsed = parameter.isUsed;
   finishLet(*let);
-  Symbol symbol;
-  symbol.let = let.get();
-  symbol.range = parameter.name.range;
-  declare(parameter.name, symbol);
   into.push_back(std::move(let));
+  return llvm::cast<LetStatement>(*into.back());
+}
+
+void BodyAnalyzer::declareParameter(const Parameter &parameter, LetStatement *value) {
+  Symbol symbol;
+  symbol.let = value;
+  declare(parameter.name, symbol);
 }
 
 void BodyAnalyzer::inlineStatement(const Statement &statement, const Literals &literals,
@@ -63,6 +66,11 @@ void BodyAnalyzer::inlineStatement(const Statement &statement, const Literals &l
   const std::string &name = made->target.text;
   auto known = symbols.find(name);
   if (llvm::isa<AssignStatement>(*made) && known != symbols.end() && known->second.let) {
+    if (made->range.begin < known->second.visibleFrom) {
+      diagnostics.error(made->target.range, "'" + Twine(name) + "' is used before it is declared")
+          .withNote(known->second.range, "the declaration is here");
+      return;
+    }
     auto let = std::make_unique<LetStatement>(made->range, made->target, std::move(made->value));
     into.push_back(std::move(let));
     assignAgain(llvm::cast<LetStatement>(*into.back()), known->second);
@@ -91,10 +99,14 @@ void BodyAnalyzer::assignAgain(LetStatement &let, Symbol &symbol) {
     return;
   if (type != old) {
     bool isRounded = type.shape == old.shape && !type.isCondition() && !old.isCondition();
+    auto kindOf = [&](Type of) {
+      bool both = type.isCondition() && old.isCondition();
+      return both ? "a condition of kind '" + lang::describe(of.shape) + "'" : describe(of);
+    };
     Diagnostic &error = diagnostics.error(
-        let.value->range, "expected " + (isRounded ? spell(old.element).str() : describe(old)) +
+        let.value->range, "expected " + (isRounded ? spell(old.element).str() : kindOf(old)) +
                               " for '" + let.target.text + "', found " +
-                              (isRounded ? spell(type.element).str() : describe(type)));
+                              (isRounded ? spell(type.element).str() : kindOf(type)));
     error.withNote(symbol.range, "it is declared here");
     if (isRounded)
       error.withHint("write 'cast(" + source.text(let.value->range) + ", " + spell(old.element) +
@@ -160,7 +172,7 @@ Type BodyAnalyzer::analyzeInlined(CallExpr &call, Def &def) {
       literals[parameter.name.text] = {argument.get(), parameter.isUsed};
       literalArguments.push_back(std::move(argument));
     } else {
-      bind(parameter, std::move(argument), statements);
+      declareParameter(parameter, &bind(parameter, std::move(argument), statements));
     }
   }
   call.arguments = std::move(literalArguments);
@@ -221,17 +233,26 @@ void BodyAnalyzer::analyzeRepeat(RepeatStatement &repeat) {
   std::optional<unsigned> turns = countTurns(repeat);
   if (!turns)
     return;
-  llvm::SaveAndRestore inside(repeats, repeats + 1);
+  llvm::SaveAndRestore inside(repeats, repeats + 1), nested(nesting, nesting + 1);
   expansions.push_back(repeat.target.range);
   // What is wrong in one turn is wrong in the next ones.
   unsigned errors = diagnostics.errorCount();
+  // All values of the list are those before the first turn. Null for literals.
+  std::vector<std::vector<LetStatement *>> values(repeat.entries.size());
+  for (auto [entry, lets] : llvm::zip(repeat.entries, values))
+    for (auto [parameter, value] : llvm::zip(repeat.names, entry)) {
+      analyzeExpr(*value);
+      bool isPlain = isLiteral(*value) && !assigns(repeat.statements, parameter.name.text);
+      lets.push_back(isPlain ? nullptr : &bind(parameter, std::move(value), repeat.turns));
+    }
   for (unsigned turn = 0; turn < *turns && diagnostics.errorCount() == errors && !isTooLarge;
        ++turn)
-    analyzeTurn(repeat, turn);
+    analyzeTurn(repeat, turn, values.empty() ? std::vector<LetStatement *>() : values[turn]);
   expansions.pop_back();
 }
 
-void BodyAnalyzer::analyzeTurn(RepeatStatement &repeat, unsigned turn) {
+void BodyAnalyzer::analyzeTurn(RepeatStatement &repeat, unsigned turn,
+                               const std::vector<LetStatement *> &values) {
   std::vector<Name> declared;
   for (const Parameter &parameter : repeat.names)
     declared.push_back(parameter.name);
@@ -242,20 +263,10 @@ void BodyAnalyzer::analyzeTurn(RepeatStatement &repeat, unsigned turn) {
     }
 
   Literals literals;
-  if (!repeat.entries.empty()) {
-    std::vector<ExprPtr> &entry = repeat.entries[turn];
-    for (const ExprPtr &value : entry)
-      analyzeExpr(*value);
-    for (auto [parameter, value] : llvm::zip(repeat.names, entry)) {
-      if (isLiteral(*value) && !assigns(repeat.statements, parameter.name.text)) {
-        literals[parameter.name.text] = {value.get(), parameter.isUsed};
-        Symbol symbol;
-        symbol.range = parameter.name.range;
-        declare(parameter.name, symbol);
-      } else {
-        bind(parameter, std::move(value), repeat.turns);
-      }
-    }
+  for (auto [index, parameter, value] : llvm::enumerate(repeat.names, values)) {
+    if (!value)
+      literals[parameter.name.text] = {repeat.entries[turn][index].get(), parameter.isUsed};
+    declareParameter(parameter, value);
   }
   for (const auto &statement : repeat.statements)
     inlineStatement(*statement, literals, repeat.turns);

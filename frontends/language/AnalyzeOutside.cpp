@@ -21,8 +21,9 @@ class OutsideAnalyzer : BodyAnalyzer {
 public:
   /// `known` are the names that it may read. `alone` are names that may stand in its place.
   OutsideAnalyzer(Rule &empty, ArrayRef<StringRef> known, ArrayRef<StringRef> alone,
-                  Diagnostics &diagnostics, const Source &source)
-      : BodyAnalyzer(empty, {.known = known}, diagnostics, source, nullptr), alone(alone) {}
+                  Diagnostics &diagnostics, const File &file)
+      : BodyAnalyzer(empty, {.known = known}, diagnostics, *file.source, nullptr), alone(alone),
+        defs(file) {}
 
   /// Whether the expression is a number, or a condition, without an error.
   bool run(Expr &expr, bool isCondition) {
@@ -49,6 +50,7 @@ private:
   void finish() override {}
 
   ArrayRef<StringRef> alone;
+  const File &defs; ///< Its functions are refused.
 };
 
 bool OutsideAnalyzer::refuse(SourceRange range, const Twine &found, const Twine &hint) {
@@ -101,6 +103,9 @@ bool OutsideAnalyzer::isAllowed(const Expr &expr) {
 
 bool OutsideAnalyzer::isAllowed(const CallExpr &call) {
   const FunctionInfo *info = findFunction(call.callee.text);
+  if (defs.findDef(call.callee.text))
+    return refuse(call.callee.range, "'" + call.callee.text + "'",
+                  "a function of 'def' is for optimizers and the model");
   bool isOfTensors = info && !info->fold;
   if (isOfTensors || (info && readsSizes() && !isRoundedAlike(info->function)))
     return refuse(call.callee.range, "'" + call.callee.text + "'",
@@ -166,8 +171,7 @@ void stepc::lang::computeConstants(File &file, Diagnostics &diagnostics) {
     if (!constant.computed)
       return true;
     Expr &expr = *constant.computed;
-    if (!OutsideAnalyzer(empty, {}, alone, diagnostics, *file.source)
-             .run(expr, /*isCondition=*/false))
+    if (!OutsideAnalyzer(empty, {}, alone, diagnostics, file).run(expr, /*isCondition=*/false))
       return false;
     constant.value = expr.constant.value_or(std::nan(""));
     Loss loss = lossIn(ElementType::F64, constant.value);
@@ -196,10 +200,10 @@ void stepc::lang::computeConstants(File &file, Diagnostics &diagnostics) {
           setting.number.reset();
 }
 
-void stepc::lang::analyzeWhere(Expr &condition, const Source &source, Diagnostics &diagnostics) {
+void stepc::lang::analyzeWhere(Expr &condition, const File &file, Diagnostics &diagnostics) {
   static constexpr StringRef sizes[] = {"rows", "cols", "numel"};
   Rule empty;
-  if (!OutsideAnalyzer(empty, sizes, {}, diagnostics, source).run(condition, /*isCondition=*/true))
+  if (!OutsideAnalyzer(empty, sizes, {}, diagnostics, file).run(condition, /*isCondition=*/true))
     return;
   if (condition.constant)
     diagnostics.warning(condition.range, *condition.constant != 0

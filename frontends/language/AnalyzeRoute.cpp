@@ -39,7 +39,7 @@ private:
     checkPatterns(claim.except, diagnostics);
     checkIfPresent(claim);
     if (claim.where)
-      analyzeWhere(*claim.where, *file.source, diagnostics);
+      analyzeWhere(*claim.where, file, diagnostics);
     claim.rule = findRule(claim.ruleName.text);
     checkDuplicates(claim);
     if (!claim.rule && (file.lacksRules || !unknownRules.insert(claim.ruleName.text).second))

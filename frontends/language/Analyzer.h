@@ -108,10 +108,14 @@ protected:
   Type analyzeInlined(CallExpr &call, Def &def);
   void analyzeRepeat(RepeatStatement &repeat);
   std::optional<unsigned> countTurns(RepeatStatement &repeat);
-  void analyzeTurn(RepeatStatement &repeat, unsigned turn);
+  /// `values` are those of the turn's entry. Null for literals, which stand in the text.
+  void analyzeTurn(RepeatStatement &repeat, unsigned turn,
+                   const std::vector<LetStatement *> &values);
   void assignAgain(LetStatement &let, Symbol &symbol);
-  /// Names an argument, or a value of a list, for the statements that follow.
-  void bind(const Parameter &parameter, ExprPtr value, Statements &into);
+  /// Makes a statement that names an argument, or a value of a list. The value must have been analyzed.
+  LetStatement &bind(const Parameter &parameter, ExprPtr value, Statements &into);
+  /// Declares the name of an argument or of a list. `value` is null for a literal.
+  void declareParameter(const Parameter &parameter, LetStatement *value);
   /// Analyzes a copy of a statement, and appends it.
   void inlineStatement(const Statement &statement, const Literals &literals, Statements &into);
   /// Counts an operation of inlined text. False, after an error, if there are too many.
@@ -148,6 +152,7 @@ protected:
   Size declareSize(LetStatement &let);
   /// What a known scalar is computed of, as a text that is equal for equal computations.
   std::string formulaOf(const Expr &expr);
+  std::string formulaOf(const LetStatement &let);
   /// The first part of a scalar for which its value is not known before a step. Null if it is.
   const Expr *unknownIn(const Expr &expr) const;
   /// Replaces the names of sizes in the declaration of a state. The `let`s above it must have been analyzed.
@@ -173,6 +178,7 @@ protected:
   unsigned operations = 0; ///< How many operations were inlined.
   unsigned nesting = 0;    ///< How many calls of analyzeExpr are active.
   bool isTooLarge = false; ///< Too many operations were reported.
+  bool toldSizes = false;  ///< Too many sizes were reported.
   /// Names that were declared inside of a `repeat` that has ended, or that later text of the turn declares.
   llvm::StringMap<SourceRange> outOfScope;
   bool isResultMisspelt = false; ///< An assignment to the misspelt result was reported.
@@ -250,7 +256,7 @@ void analyzeRoutes(File &file, Diagnostics &diagnostics);
 /// Computes the constants of hyperparameters, initial values and claims. Wrong ones are reported and dropped.
 void computeConstants(File &file, Diagnostics &diagnostics);
 /// Checks the condition of a claim on the sizes of blocks.
-void analyzeWhere(Expr &condition, const Source &source, Diagnostics &diagnostics);
+void analyzeWhere(Expr &condition, const File &file, Diagnostics &diagnostics);
 
 /// Adds the hint `did you mean 'x'?` if a candidate is near.
 void hintNearest(Diagnostic &diagnostic, llvm::StringRef name,

@@ -70,6 +70,8 @@ protected:
   mlir::Value seenCols() const { return isTall ? rows : cols; }
   mlir::Value emitCall(const CallExpr &call);
   mlir::Value emitInlined(const CallExpr &call);
+  /// Emits a part of which only the sizes are read, if functions are called in it: they may declare sizes.
+  void emitSizesIn(const Expr &expr);
   mlir::Value emitFinite(mlir::Location loc, mlir::Value value);
   mlir::Value emitSign(mlir::Location loc, mlir::Value value);
   mlir::Value emitLerp(mlir::Location loc, mlir::ValueRange operands);

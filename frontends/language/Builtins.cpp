@@ -118,6 +118,10 @@ static constexpr Triple cubic5[] = {{3.3656576, -3.3420992, 0},
                                     {2.4418906, -1.2764040, 0},
                                     {2.2230472, -0.9630650, 0}};
 
+bool stepc::lang::isWordOption(StringRef name) {
+  return llvm::is_contained({"over", "precision", "coefficients", "form"}, name);
+}
+
 ArrayRef<CoefficientSet> stepc::lang::coefficientSets() {
   static const CoefficientSet sets[] = {
       {"simple", simple, true, 5},

@@ -46,6 +46,8 @@ llvm::ArrayRef<llvm::StringRef> optionsOf(FunctionClass functionClass);
 /// The hint where a list stands in place of another value.
 inline constexpr llvm::StringLiteral listHint =
     "only 'coefficients' and 'restarts' of 'orthogonalize' are lists";
+/// Whether an argument that is given by name is a word, as in `over = rows`, and no value.
+bool isWordOption(llvm::StringRef name);
 /// The hint where a loop of another language stands.
 inline constexpr llvm::StringLiteral kLoopHint =
     "operations are of all elements of a tensor; 'repeat 5 { ... }' repeats statements";

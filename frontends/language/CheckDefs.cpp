@@ -27,6 +27,7 @@ public:
   Calls check(Def &checked) {
     def = &checked;
     names.clear();
+    ended.clear();
     calls.clear();
     told = {checked.unread.begin(), checked.unread.end()};
     unsigned errors = diagnostics.errorCount();
@@ -74,6 +75,9 @@ private:
     for (const Parameter &parameter : repeat.names)
       declare(parameter.name, parameter.isUsed);
     check(repeat.statements, /*inRepeat=*/true);
+    for (const auto &each : names)
+      if (!before.contains(each.getKey()))
+        ended[each.getKey()] = each.second.range;
     names = std::move(before);
   }
 
@@ -133,6 +137,12 @@ private:
     }
     if (!isFirst(name.name))
       return;
+    if (auto past = ended.find(name.name); past != ended.end()) {
+      diagnostics.error(name.range, "'" + name.name + "' is used outside of its 'repeat'")
+          .withNote(past->second, "the declaration is here")
+          .withHint("what lasts beyond a turn is declared above the 'repeat', and assigned in it");
+      return;
+    }
     bool isOfBody = llvm::is_contained(
         {"param", "grad", "step", "rows", "cols", "numel", "row", "col", "transposed"}, name.name);
     if (isOfBody) {
@@ -160,7 +170,7 @@ private:
     Def *called = file.findDef(name);
     const FunctionInfo *info = called ? nullptr : findFunction(name);
     if (called) {
-      if (llvm::any_of(file.defs, [&](const auto &own) { return own.get() == called; }))
+      if (called->range.begin >= file.part.begin && called->range.begin <= file.part.end)
         calls.insert({called, call.callee.range}); // no import calls back
       if (!called->hasSyntaxErrors)
         checkArguments(call, *called, diagnostics);
@@ -170,11 +180,9 @@ private:
     for (const auto &[index, argument] : llvm::enumerate(call.arguments))
       if (!(info && info->functionClass == FunctionClass::Cast && index == 1)) // a dtype
         check(*argument);
-    // An option may be a word, which is no name of a value.
     for (const CallExpr::Option &option : call.options)
-      if (const auto *word = llvm::dyn_cast<NameExpr>(option.value.get()))
-        if (auto known = names.find(word->name); known != names.end())
-          *known->second.isUsed = true;
+      if (!isWordOption(option.name.text))
+        check(*option.value);
   }
 
   void unknownFunction(const CallExpr &call) {
@@ -186,6 +194,8 @@ private:
       return;
     }
     Diagnostic &error = diagnostics.error(call.callee.range, "unknown function '" + name + "'");
+    if (diagnostics.isFull())
+      return;
     if (std::optional<StringRef> hint = foreignFunctionHint(name))
       error.withHint(*hint);
     else if (names.contains(name))
@@ -200,6 +210,7 @@ private:
   Diagnostics &diagnostics;
   Def *def = nullptr;
   llvm::StringMap<Known> names;
+  llvm::StringMap<SourceRange> ended; ///< Names that were declared in a `repeat` which has ended.
   Calls calls;
   std::set<std::string> told; ///< Unknown names that were reported.
 };
@@ -246,7 +257,9 @@ void checkRecursion(const CallsOf &callsOf, Diagnostics &diagnostics) {
     Diagnostic &error =
         diagnostics.error(begin->second, "expected functions that end, found '" + def->name.text +
                                              "', which calls itself");
-    for (auto &[each, call] : llvm::make_range(begin + 1, path.end()))
+    constexpr size_t most = 8; // notes
+    for (auto &[each, call] :
+         llvm::ArrayRef(path).drop_front(begin - path.begin() + 1).take_front(most))
       error.withNote(call, "by way of '" + each->name.text + "'");
     error.withHint("'repeat 5 { ... }' repeats statements");
   }
@@ -277,10 +290,16 @@ static void linkFunctions(File &file, Diagnostics &diagnostics) {
   for (const ImportStatement &import : file.imports) {
     if (!import.file)
       continue;
-    for (const auto &entry : import.file->functions)
-      if (Def *known = file.functions.try_emplace(entry.getKey(), entry.second).first->second;
-          known != entry.second)
-        twice(import.path.range, *entry.second, *known);
+    for (const auto &entry : import.file->functions) {
+      auto [known, isNew] = file.functions.try_emplace(entry.getKey(), entry.second);
+      if (known->second != entry.second)
+        twice(import.path.range, *entry.second, *known->second);
+      else if (isNew && findFunction(entry.getKey()))
+        diagnostics
+            .warning(import.path.range,
+                     "this import hides the language's function '" + entry.getKey() + "'")
+            .withNote(entry.second->name.range, "it is declared here");
+    }
   }
   for (const auto &def : file.defs)
     if (Def *known = file.functions.try_emplace(def->name.text, def.get()).first->second;

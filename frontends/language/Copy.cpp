@@ -1,5 +1,6 @@
 //===- Copy.cpp - Copies of statements that are inlined -------------------===//
 #include "frontends/language/AST.h"
+#include "frontends/language/Builtins.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace stepc::lang;
@@ -30,9 +31,7 @@ static ExprPtr copyCall(const CallExpr &call, const Literals &replaced) {
   for (const ExprPtr &argument : call.arguments)
     made->arguments.push_back(copyOf(*argument, replaced));
   for (const CallExpr::Option &option : call.options) {
-    // Some options are words, which are no names of values.
-    bool isWord =
-        llvm::is_contained({"over", "precision", "coefficients", "form"}, option.name.text);
+    bool isWord = isWordOption(option.name.text);
     made->options.push_back({option.name, copyOf(*option.value, isWord ? Literals() : replaced)});
   }
   return made;

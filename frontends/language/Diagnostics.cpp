@@ -18,6 +18,10 @@ Diagnostic &Diagnostics::keep(Diagnostic diagnostic) {
     return dropped = Diagnostic();
   if (!calls.empty())
     diagnostic.calls = activeCalls();
+  // Of many calls the outer ones tell where it begins, and the inner ones what is wrong.
+  constexpr size_t shown = 4;
+  if (diagnostic.calls.size() > 2 * shown)
+    diagnostic.calls.erase(diagnostic.calls.begin() + shown, diagnostic.calls.end() - shown);
   kept.push_back(std::move(diagnostic));
   return kept.back();
 }

@@ -305,6 +305,26 @@ Value BodyEmitter::emitOrthogonalize(const CallExpr &call) {
                                : builder.getDenseI64ArrayAttr(options.restarts));
 }
 
+/// Whether a function of the file is called in an expression.
+static bool hasInlined(const Expr &expr) {
+  if (const auto *unary = dyn_cast<UnaryExpr>(&expr))
+    return hasInlined(*unary->operand);
+  if (const auto *binary = dyn_cast<BinaryExpr>(&expr)) {
+    std::vector<const BinaryExpr *> links = chain(*binary);
+    return hasInlined(*links.front()->lhs) ||
+           llvm::any_of(links, [](const BinaryExpr *link) { return hasInlined(*link->rhs); });
+  }
+  const auto *call = dyn_cast<CallExpr>(&expr);
+  return call && (call->inlined || llvm::any_of(call->arguments, [](const ExprPtr &argument) {
+                    return hasInlined(*argument);
+                  }));
+}
+
+void BodyEmitter::emitSizesIn(const Expr &expr) {
+  if (hasInlined(expr))
+    (void)emit(expr);
+}
+
 Value BodyEmitter::emitInlined(const CallExpr &call) {
   calls.push_back(locate(call.callee.range));
   emitStatements(call.inlined->statements);
@@ -337,10 +357,13 @@ Value BodyEmitter::emitCall(const CallExpr &call) {
     return optim::TransposeOp::create(builder, loc, source);
   }
   case Function::Identity:
+    emitSizesIn(*call.arguments[0]);
     return emitIdentity(loc, call.type.shape);
   case Function::RowsOf:
+    emitSizesIn(*call.arguments[0]);
     return emitSize(loc, call.arguments[0]->type.shape.rows);
   case Function::ColsOf:
+    emitSizesIn(*call.arguments[0]);
     return emitSize(loc, call.arguments[0]->type.shape.cols);
   case Function::Decay: {
     // Emitted in separate statements, since C++ leaves open which argument it evaluates first.

@@ -32,13 +32,19 @@ constexpr unsigned maxInlined = 10000;
 /// read, and `analyze` may find more errors in it. `source` must outlive the file. Imports are not followed.
 std::unique_ptr<File> parse(const Source &source, Diagnostics &diagnostics);
 
-/// The text of a file by its name, or an error that says why there is none: "no such file or directory".
-using ReadFile = llvm::function_ref<llvm::Expected<std::string>(llvm::StringRef name)>;
+/// A file that is imported: its name in messages, and what tells it from all others, whatever its paths are.
+struct FoundFile {
+  std::string text, name, identity;
+};
+/// Finds a file by its path, or says why it cannot be read: "no such file or directory".
+using ReadFile = llvm::function_ref<llvm::Expected<FoundFile>(llvm::StringRef path)>;
 
 /// Parses the file of `source`, and the files that it imports, which it adds to `source`. A path is relative
-/// to the folder of the importing file; paths that begin with "stepc/" name the library of optimizers
+/// to the folder of the importing file; paths that are written "stepc/..." name the library of optimizers
 /// (Library.h). A text that came from no file, whose name begins with '<', imports from the library alone.
-std::unique_ptr<File> load(Source &source, ReadFile read, Diagnostics &diagnostics);
+/// `identity` is that of the file itself, by which it is known if it imports itself.
+std::unique_ptr<File> load(Source &source, ReadFile read, Diagnostics &diagnostics,
+                           llvm::StringRef identity = "");
 
 struct AnalysisOptions {
   /// Whether a file without a route is an error. `stepc compile` needs a route.

@@ -71,7 +71,11 @@ std::unique_ptr<File> Parser::parseFile() {
                                             "import",    "blocks", "route"};
       Diagnostic &error = expected(kDeclarations);
       StringRef meant = at(TokenKind::Name) ? text::nearestName(spelling(current()), words) : "";
-      if (!meant.empty())
+      if (atName("import"))
+        error.withHint("a file is imported as 'import \"file.optim\"'");
+      else if (atName("def"))
+        error.withHint("a function is 'def f(x) = x * x', or 'def f(x) { ... return x * x }'");
+      else if (!meant.empty())
         error.withHint("did you mean '" + meant + "'?");
       // A misspelt declaration is parsed as what was probably meant, so that its names are known.
       bool begins = beginsDeclaration(position);
@@ -151,8 +155,11 @@ void Parser::parseDefinition(Body &body, SourceRange begin, const llvm::Twine &f
   if (at(TokenKind::LeftBrace)) {
     parseBody(body);
   } else {
-    if (!body.hasSyntaxErrors)
-      expected("'{'");
+    if (!body.hasSyntaxErrors) {
+      Diagnostic &error = expected("'{'");
+      if (llvm::isa<Rule>(body) && isMisspelt(position, "wide"))
+        error.withHint("did you mean 'wide'?");
+    }
     body.hasSyntaxErrors = true;
     skipToDeclaration();
   }

@@ -161,7 +161,7 @@ bool Parser::parseNames(RepeatStatement &repeat) {
   return false;
 }
 
-/// Parses the entries of the list. If the names stand in parentheses, those of an entry do, too.
+/// Parses the entries of the list. If the names are in parentheses, the values of an entry are, as well.
 bool Parser::parseEntries(RepeatStatement &repeat) {
   bool isTuple = stream.tokens[position - 1].kind == TokenKind::RightParen;
   consumeWord(); // `in`

@@ -28,7 +28,7 @@ struct LineColumn {
 };
 
 /// The names and texts of a file and of those that it imports. A text may hold any bytes; a byte-order mark
-/// at its start is dropped. The texts stand one behind the other, so that an offset tells its file, too. AST
+/// at its start is dropped. One text follows the other, so that an offset also tells its file. AST
 /// nodes and diagnostics refer to text by offset, so the Source must outlive them.
 class Source {
 public:

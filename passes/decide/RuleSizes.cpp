@@ -24,24 +24,39 @@ static std::string spelled(double value) {
   return text;
 }
 
+/// The bytes of a state for each block.
+static int64_t stateBytes(const plan::Group &group, StateAttr state, plan::ValueKind kind) {
+  plan::View each = plan::view(group, kind);
+  return saturatingMul(saturatingMul(each.rows, each.cols),
+                       state.getType().getIntOrFloatBitWidth() / 8);
+}
+
+/// Whether all states were small enough if the rule saw the transposed matrix.
+static bool wouldFitTransposed(const plan::Group &group, RuleOp rule) {
+  return llvm::all_of(rule.getStates().getAsRange<StateAttr>(), [&](StateAttr state) {
+    return state.getKind().isStored() ||
+           stateBytes(group, state, state.getKind().ofTransposed()) <= kMostStateBytes;
+  });
+}
+
 /// Verifies a state that has sizes of its own, as which each block has a matrix.
 static LogicalResult checkState(ParameterOp parameter, RuleOp rule, StateAttr state) {
   plan::Group group = parameter.toPlan();
   plan::View each = plan::view(group, state.getKind()), block = group.matrix();
-  int64_t bytes = saturatingMul(saturatingMul(each.rows, each.cols),
-                                state.getType().getIntOrFloatBitWidth() / 8);
+  int64_t bytes = stateBytes(group, state, state.getKind());
   if (bytes <= kMostStateBytes)
     return success();
   auto diag = parameter.emitError("parameter '")
               << parameter.getSymName() << "': expected at most 8 GiB of state " << state.getName()
-              << " of optimizer " << rule.getSymName() << ", found "
+              << " of optimizer " << rule.getUserName() << ", found "
               << llvm::formatv("{0:f0}", std::ldexp(double(bytes), -30)).str() << " GiB for "
               << each.rows << " x " << each.cols << " beside a matrix of " << block.rows << " x "
               << block.cols;
   bool ofRows =
       state.getKind().rows == ValueKind::OfRows || state.getKind().cols == ValueKind::OfRows;
-  if (!rule.getTall() && !rule.getSymName().ends_with(kTallSuffix) && block.rows > block.cols)
-    diag.attachNote() << "'optimizer " << rule.getSymName()
+  if (!rule.getTall() && !rule.isTall() && block.rows > block.cols &&
+      wouldFitTransposed(group, rule))
+    diag.attachNote() << "'optimizer " << rule.getUserName()
                       << "(...) wide {' sees such matrices transposed";
   diag.attachNote() << "leave such matrices to another optimizer: 'for matrix where "
                     << (ofRows ? "rows" : "cols") << " <= 8192'";
@@ -57,7 +72,7 @@ LogicalResult decide::setRuleSizes(ParameterOp parameter, RuleOp rule) {
   if (!plan::haveEqualParts(group.division)) {
     auto diag = parameter.emitError("parameter '")
                 << parameter.getSymName() << "': expected blocks of one size, because optimizer "
-                << rule.getSymName() << " has matrices of other sizes for each block, found ";
+                << rule.getUserName() << " has matrices of other sizes for each block, found ";
     llvm::SetVector<int64_t> sizes;
     for (const std::vector<plan::Span> &part : group.division.parts)
       sizes.insert(plan::extentOf(part));

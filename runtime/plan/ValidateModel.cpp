@@ -76,12 +76,24 @@ private:
                : "expected distinct ranks, found rank " + std::to_string(*twice) + " twice";
   }
 
+  /// Whether a rule is another one of the transposed matrix, as far as declarations tell.
+  static bool isTallOf(const Rule &tall, const Rule &rule) {
+    return tall.tall == -1 && tall.hyperparameters == rule.hyperparameters &&
+           std::equal(tall.states.begin(), tall.states.end(), rule.states.begin(),
+                      rule.states.end(), [](const State &one, const State &other) {
+                        return std::tie(one.name, one.dtype, one.master, one.metric, one.input) ==
+                                   std::tie(other.name, other.dtype, other.master, other.metric,
+                                            other.input) &&
+                               one.kind == other.kind.ofTransposed();
+                      });
+  }
+
   Check rule(const Rule &rule, int64_t) {
     if (rule.tall != -1 && !inside(rule.tall, plan.rules))
       return outside("rule", rule.tall, plan.rules);
-    if (rule.tall != -1 && (at(plan.rules, rule.tall).tall != -1 ||
-                            at(plan.rules, rule.tall).hyperparameters != rule.hyperparameters))
-      return "expected a rule of tall matrices with the same hyperparameters, found rule " +
+    if (rule.tall != -1 && !isTallOf(at(plan.rules, rule.tall), rule))
+      return "expected a rule of tall matrices with the same hyperparameters, and the same states "
+             "with rows and columns exchanged, found rule " +
              std::to_string(rule.tall);
     for (const State &state : rule.states) {
       if (!isKnown(state.dtype))

@@ -18,7 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   Diagnostics ofParser;
   parse(source, ofParser);
   bool parsed = !ofParser.hasErrors();
-  auto noFile = [](llvm::StringRef) -> llvm::Expected<std::string> {
+  auto noFile = [](llvm::StringRef) -> llvm::Expected<FoundFile> {
     return llvm::createStringError("no such file or directory");
   };
   std::unique_ptr<File> file = load(source, noFile, diagnostics);

@@ -109,6 +109,7 @@ def test_imports_are_found_as_the_compiler_finds_them(files):
     seed = int(os.environ.get("STEPC_SEED") or random.SystemRandom().randrange(10**9))
     draw = random.Random(seed)
     pieces = ["import", '"a.optim"', '"b/c.optim"', "\n", "\n", " ", "\t", "// import\n", 'let x = "d"', "}", "def f(x) = x\n", "\r\n", '"', "\\"]
+    reads = 0
     for _ in range(300):
         text = "".join(draw.choice(pieces) for _ in range(draw.randrange(1, 14)))
         (files / "main" / "t.optim").write_text(text + "\noptimizer T(lr) {\n  param = param - lr * grad\n}\n", newline="")
@@ -117,6 +118,8 @@ def test_imports_are_found_as_the_compiler_finds_them(files):
         read = set(re.findall(r"cannot import '([^']*)'", str(caught.value)))
         seen = {str(files / "main" / path) for path in imported_paths(text)}
         assert read <= seen, (seed, text, read)
+        reads += len(read)
+    assert reads
 
 
 def test_copies_stay_in_their_folder(files, tmp_path):

@@ -16,6 +16,7 @@
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -95,8 +96,11 @@ bool Input::loadSpecification(const std::string &path, bool requireRoute) {
     return false;
   spec.source = std::make_unique<lang::Source>(inputName(path), text->str());
   lang::Diagnostics diagnostics;
-  auto read = [&](StringRef name) { return report.readQuietly(name.str(), kMostSpecification); };
-  spec.file = lang::load(*spec.source, read, diagnostics);
+  auto read = [&](StringRef path) { return report.readImport(path); };
+  llvm::SmallString<128> identity;
+  if (path == "-" || llvm::sys::fs::real_path(path, identity))
+    identity.clear();
+  spec.file = lang::load(*spec.source, read, diagnostics, identity);
   lang::AnalysisOptions options;
   options.requireRoute = requireRoute;
   bool good = lang::analyze(*spec.file, diagnostics, options);

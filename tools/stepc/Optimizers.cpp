@@ -13,11 +13,15 @@ using namespace stepc;
 using namespace stepc::driver;
 using llvm::StringRef;
 
-/// What the first comment of a file says, on one line.
-static StringRef titleOf(const lang::LibraryFile &file) {
-  StringRef line = file.text.split('\n').first;
-  line.consume_front("//");
-  return line.trim();
+/// The first sentence of a file's comment, on one line.
+static std::string titleOf(const lang::LibraryFile &file) {
+  std::string title;
+  for (StringRef rest = file.text; rest.consume_front("// ");) {
+    auto [line, following] = rest.split('\n');
+    title += (title.empty() ? "" : " ") + line.trim().str();
+    rest = following;
+  }
+  return StringRef(title).split(". ").first.rtrim('.').str();
 }
 
 int driver::runOptimizers(const OptimizersCommand &command) {

@@ -102,7 +102,18 @@ struct ProbeCommand {
 };
 
 struct CommandLine {
-  enum class Command { None, Compile, Check, Explain, Simulate, Format, Run, Manifest, Probe, Optimizers };
+  enum class Command {
+    None,
+    Compile,
+    Check,
+    Explain,
+    Simulate,
+    Format,
+    Run,
+    Manifest,
+    Probe,
+    Optimizers
+  };
   Command command = Command::None;
   CompileCommand compile;
   CheckCommand check;

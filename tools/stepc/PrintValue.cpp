@@ -111,8 +111,7 @@ void driver::printValue(llvm::raw_ostream &os, int64_t step, StringRef parameter
                         TensorType type, llvm::ArrayRef<double> values) {
   auto print = [&](const std::string &index, llvm::ArrayRef<int64_t> shape,
                    llvm::ArrayRef<double> block) {
-    os << "step " << step << ", " << parameter << index << ", " << watched.rule << '.'
-       << watched.name << ": "
+    os << "step " << step << ", " << parameter << index << ", " << watched.fullName() << ": "
        << (watched.isCondition ? "condition" : manifest::toString(type).lower()) << ' '
        << (watched.isScalar ? "scalar" : plan::name(given, kind));
     if (watched.isScalar || kind == plan::ValueKind::One) {

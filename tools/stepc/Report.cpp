@@ -9,7 +9,10 @@
 #include "passes/kernels/Passes.h"
 #include "tools/stepc/Options.h"
 
+#include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace stepc;
@@ -51,10 +54,20 @@ std::optional<StringRef> Report::read(const std::string &path, StringRef what, u
   return text;
 }
 
-llvm::Expected<std::string> Report::readQuietly(const std::string &path, uint64_t mostBytes) {
-  llvm::Expected<std::string> bytes = text::readFile(path, "a specification", mostBytes);
-  if (bytes)
-    return texts[path] = text::withoutByteOrderMark(*bytes).str();
+llvm::Expected<lang::FoundFile> Report::readImport(StringRef path) {
+  llvm::SmallString<128> real;
+  if (std::error_code code = llvm::sys::fs::real_path(path, real))
+    return llvm::createStringError(text::reasonOf(code));
+  llvm::Expected<std::string> bytes = text::readFile(path, "a specification", kMostSpecification);
+  if (bytes) {
+    // Its plain name, unless a link leads elsewhere.
+    llvm::SmallString<128> plain(path), other;
+    llvm::sys::path::remove_dots(plain, /*remove_dot_dot=*/true);
+    std::string name =
+        !llvm::sys::fs::real_path(plain, other) && other == real ? plain.str().str() : path.str();
+    std::string text = texts[name] = text::withoutByteOrderMark(*bytes).str();
+    return lang::FoundFile{std::move(text), std::move(name), std::string(real)};
+  }
   std::string reason;
   llvm::handleAllErrors(
       bytes.takeError(),

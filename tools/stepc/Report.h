@@ -12,7 +12,7 @@
 #ifndef STEPC_TOOLS_STEPC_REPORT_H
 #define STEPC_TOOLS_STEPC_REPORT_H
 
-#include "frontends/language/Diagnostics.h"
+#include "frontends/language/Language.h"
 #include "frontends/manifest/InputError.h"
 
 #include "mlir/IR/Diagnostics.h"
@@ -41,8 +41,9 @@ public:
   std::optional<llvm::StringRef> read(const std::string &path, llvm::StringRef what,
                                       uint64_t mostBytes);
 
-  /// Does the same, but returns the error: why the file cannot be read, without the file's name.
-  llvm::Expected<std::string> readQuietly(const std::string &path, uint64_t mostBytes);
+  /// Finds a file that a specification imports, and keeps its text. The error says only why it cannot be
+  /// read: "no such file or directory".
+  llvm::Expected<lang::FoundFile> readImport(llvm::StringRef path);
 
   /// "stepc: error: message", for what has no place in a file.
   void error(const llvm::Twine &message);

@@ -25,17 +25,18 @@ struct Candidate {
   optim::RuleOp rule;
   mlir::Value value; // null if a state or the parameter holds it anyway
 
-  std::string fullName() const {
-    llvm::StringRef name = watched.rule;
-    name.consume_back(optim::kTallSuffix);
-    return (name + "." + watched.name).str();
-  }
   bool matches(const NamePattern &pattern) const {
-    return pattern.matches(watched.name) || pattern.matches(fullName());
+    return pattern.matches(watched.name) || pattern.matches(watched.fullName());
   }
 };
 
 } // namespace
+
+std::string WatchedValue::fullName() const {
+  StringRef user = rule;
+  user.consume_back(optim::kTallSuffix);
+  return (user + "." + name).str();
+}
 
 static void addCandidates(optim::RuleOp rule, std::vector<Candidate> &candidates) {
   std::string name = rule.getSymName().str();
@@ -120,8 +121,8 @@ driver::watchValues(mlir::ModuleOp module, llvm::ArrayRef<std::string> patterns,
     addCandidates(rule, candidates);
   std::vector<std::string> names;
   for (const Candidate &candidate : candidates)
-    if (!llvm::is_contained(names, candidate.fullName()))
-      names.push_back(candidate.fullName());
+    if (!llvm::is_contained(names, candidate.watched.fullName()))
+      names.push_back(candidate.watched.fullName());
   std::vector<NamePattern> parsed;
   for (const std::string &text : patterns) {
     NamePatternError error;

@@ -16,6 +16,8 @@ struct WatchedValue {
   /// The state that holds the value after a step. It is empty for the parameter, which holds itself.
   std::string state;
   bool isScalar = false, isCondition = false;
+  /// RULE.NAME, as the user knows the rule.
+  std::string fullName() const;
 };
 using WatchedValues = llvm::StringMap<std::vector<WatchedValue>>; // by rule
 

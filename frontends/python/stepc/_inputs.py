@@ -82,23 +82,24 @@ def imported_paths(text: str) -> list[str]:
     """The paths that a specification imports, from the folder that it is in. The compiler refuses absolute
     ones, and has the library's (``stepc/...``)."""
     paths = _IMPORT.findall(text.removeprefix("\ufeff"))
-    return [path for path in paths if not path.startswith(("stepc/", "/"))]
+    return [path for path in paths if not path.startswith(("stepc/", "/")) and path != "-"]
 
 
 def _read_imports(folder: Path, text: str) -> tuple[tuple[str, str | None], ...]:
     """What ``Definition.imports`` has. The compiler says which of the files are missing."""
     found: dict[str, str | None] = {}
-    opened = [("", text)]
+    opened = [("", os.fspath(folder), text)]
     while opened:
-        importer, text = opened.pop()
+        importer, beside, text = opened.pop()
         for path in imported_paths(text):
             name = posixpath.normpath(posixpath.join(posixpath.dirname(importer), path))
             if name in found:
                 continue
-            is_there = os.path.isfile(folder / name)
-            found[name] = read_input(folder / name, "specification") if is_there else None
+            place = os.path.join(beside, path)  # not made plain, because a folder may be a link
+            is_there = os.path.isfile(place)
+            found[name] = read_input(place, "specification") if is_there else None
             if is_there:
-                opened.append((name, found[name] or ""))
+                opened.append((name, os.path.dirname(place), found[name] or ""))
     return tuple(sorted(found.items()))
 
 

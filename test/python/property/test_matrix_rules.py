@@ -325,6 +325,29 @@ def test_wide_rules_of_all_placements_and_checkpoint_shapes(tmp_path):
         assert error <= 2e-3 * (1 + np.abs(one.array()).max(initial=0)), f"{name} is off by {error:.2g}"
 
 
+def test_wide_rules_of_divided_parameters(tmp_path):
+    """Elementwise ones, too: the block decides, and not the matrix that it is a part of."""
+    text = "optimizer A(lr) wide {\n  state v : f32[rows]\n  v = max(abs(grad), over = columns)\n  param = param - lr * select(transposed, 2, 1) * grad / (1 + v)\n}\n"
+    plain = "optimizer B(lr) wide {\n  param = param - lr * select(transposed, 2, 1) * grad\n}\n"
+    (tmp_path / "s.optim").write_text(text + plain + 'route {\n  A(lr = 0.5) for "a*"\n  B(lr = 0.5) for "b*"\n}\n')
+    mesh = {"name": "mesh", "axes": [{"name": "dp", "size": 2}]}
+    parameters, tensors, draw = [], {}, np.random.default_rng(4)
+    for name, shape, axis, size in (("wide", (16, 10), "rows", 8), ("tall", (24, 5), "rows", 12), ("columns", (12, 24), "columns", 8)):
+        for rule in "ab":
+            parameters.append({"name": f"{rule}.{name}", "shape": list(shape), "dtype": "f32", "mesh": "mesh", "placements": ["S(0)"], "blocks": {"axis": axis, "sizes": [size] * (shape[axis == "columns"] // size)}})
+            tensors |= {f"{role}:{rule}.{name}": tensor(draw.standard_normal(shape), "f32") for role in ("param", "grad")}
+    (tmp_path / "m.json").write_text(json.dumps({"version": 1, "meshes": [mesh], "parameters": parameters}))
+    save(tmp_path / "in", tensors)
+    found = run(tmp_path / "s.optim", tmp_path / "m.json", tmp_path / "in", tmp_path / "out")
+    for name, factor in (("wide", 1), ("tall", 2), ("columns", 2)):
+        for rule in "ab":
+            param, grad = (tensors[f"{role}:{rule}.{name}"].array() for role in ("param", "grad"))
+            parts = np.split(grad, param.shape[name == "columns"] // {"wide": 8, "tall": 12, "columns": 8}[name], axis=int(name == "columns"))
+            largest = [np.broadcast_to(np.abs(part).max(axis=int(factor == 1), keepdims=True), part.shape) for part in parts]
+            divisor = 1 + np.concatenate(largest, axis=int(name == "columns")) if rule == "a" else 1
+            assert np.allclose(found[f"param:{rule}.{name}"].array(), param - 0.5 * factor * grad / divisor, atol=1e-6), (rule, name)
+
+
 def test_blocks_of_both_orientations_are_refused(tmp_path):
     text = "optimizer A(lr) wide {\n  param = param - lr * grad @ transpose(grad) @ grad\n}\nroute { A(lr = 1) for rest }\n"
     (tmp_path / "s.optim").write_text(text)

@@ -143,6 +143,14 @@ TEST(Defs, RepeatErrors) {
       {"let z = grad\nrepeat 100 {\n  repeat 100 {\n    z = z + 1\n  }\n}",
        {"3:1: error: expected at most 10000 operations after functions and repeats are inlined, "
         "found more"}},
+      {"repeat 2 {\n  total = 5 * grad\n}\nlet total = grad",
+       {"3:3: error: 'total' is used before it is declared",
+        "  5:5: note: the declaration is here"}},
+      {"let c = lr > 1\nlet y = grad\nrepeat 3 {\n  c = y > 1\n}",
+       {"5:7: error: expected a condition of kind 'a scalar' for 'c', found a condition of kind 'a "
+        "tensor shaped like the parameter'",
+        "  2:5: note: it is declared here",
+        "  hint: a name keeps its sizes and its type from turn to turn"}},
       {"repeat {\n  let a = 1\n}",
        {"2:8: error: expected a number of turns, found '{'",
         "  hint: it is written 'repeat 5 { ... }', or 'repeat x in [1, 2] { ... }'"}},
@@ -190,7 +198,7 @@ TEST(Defs, WarningsNameWhatIsUnused) {
                   "9:5: warning: function 'g' is never used"));
 }
 
-/// Each word that B3 of the language brings stays a name: of hyperparameters, states, lets and functions.
+/// Each new word stays a name: of hyperparameters, states, lets and functions.
 TEST(Defs, NewWordsStayNames) {
   for (std::string word : {"def", "import", "repeat", "return", "in"}) {
     EXPECT_THAT(
@@ -246,7 +254,7 @@ TEST(Imports, BringFunctionsOptimizersAndTheModel) {
 
 TEST(Imports, OfTheLibrary) {
   for (const LibraryFile &file : libraryFiles()) {
-    EXPECT_THAT(check(file.text.str(), {}, {}, file.name.str()).messages(), IsEmpty())
+    EXPECT_THAT(check(file.text.str(), {}, {}, "copy.optim").messages(), IsEmpty())
         << file.name.str();
     Source source(file.name.str(), file.text.str());
     Diagnostics diagnostics;
@@ -311,8 +319,8 @@ TEST(Imports, Errors) {
               ElementsAre("2:5: error: function 'f' is declared twice",
                           "  f2.optim:1:5: note: the first declaration is here"));
   EXPECT_THAT(of("import \"f2.optim\"\nimport \"f.optim\"\n"),
-              ElementsAre("f.optim:2:11: error: optimizer 'T' is declared twice",
-                          "  3:11: note: the first declaration is here",
+              ElementsAre("3:11: error: optimizer 'T' is declared twice",
+                          "  f.optim:2:11: note: the first declaration is here",
                           "2:8: error: function 'f' is declared twice",
                           "  f2.optim:1:5: note: the first declaration is here",
                           "  f.optim:1:5: note: another is here"));
@@ -326,6 +334,14 @@ TEST(Imports, Errors) {
                           "  3:1: note: the first is here"));
   EXPECT_THAT(of("import \"foreign.optim\"\n"),
               testing::Contains(HasSubstr("foreign.optim:1:1: error: expected 'optimizer'")));
+  // A file that hides a function of the language does so for those that import it.
+  EXPECT_THAT(
+      check("import \"norm.optim\"\noptimizer T(lr) { param = param - lr * norm(grad) * grad }\n",
+            {},
+            {{"norm.optim", "import \"deep.optim\"\n"}, {"deep.optim", "def norm(x) = sum(x)\n"}})
+          .messages(),
+      ElementsAre("1:8: warning: this import hides the language's function 'norm'",
+                  "  deep.optim:1:5: note: it is declared here"));
   // Warnings about a file are for its author.
   EXPECT_THAT(
       check("import \"unused.optim\"\noptimizer T(lr) { param = param - lr * f(grad, 1) }\n", {},

@@ -407,4 +407,26 @@ TEST(Emit, WideRulesHaveARuleOfTallMatrices) {
   EXPECT_EQ(wide.getState(1).getKind(), stepc::plan::ValueKind::Cols);
 }
 
+/// A size may be declared in a function of which only the sizes are read.
+TEST(Emit, SizesOfFunctionsThatAreNotComputed) {
+  Emitted emitted(
+      "def top(x) {\n  let h = max(1, floor(rows(x) / 2))\n  return identity(h)\n}\n"
+      "def half(n) {\n  let h = max(1, floor(n / 2))\n  return h\n}\n"
+      "optimizer T(lr) {\n  let r = rows(top(grad))\n  let k = max(1, floor(rows / 2))\n"
+      "  let I = identity(half(rows))\n"
+      "  param = param - lr * grad * sum(identity(k)) * r * sum(I)\n}\n");
+  EXPECT_THAT(emitted.str(), HasSubstr("optim.size 0 \"h\""));
+  EXPECT_THAT(emitted.str(), testing::Not(HasSubstr("optim.size 1")));
+}
+
+/// The entries of a list have the values before the first turn.
+TEST(Emit, ListsAreComputedBeforeTheirTurns) {
+  Emitted turns(
+      "optimizer T(lr) {\n  let z = grad\n  repeat c in [2 * z, z] {\n    z = z + c\n  }\n"
+      "  param = param - lr * z\n}\n");
+  Emitted written("optimizer T(lr) {\n  let c1 = 2 * grad\n  let z1 = grad + c1\n"
+                  "  let z = z1 + grad\n  param = param - lr * z\n}\n");
+  EXPECT_EQ(turns.str(), written.str());
+}
+
 } // namespace

@@ -3,6 +3,8 @@
 #define STEPC_TEST_UNIT_LANGUAGE_HELPERS_H
 
 #include "frontends/language/Language.h"
+#include "llvm/ADT/SmallString.h"
+#include "llvm/Support/Path.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include <map>
@@ -46,14 +48,19 @@ inline Result check(std::string text, AnalysisOptions options = {},
                     const std::map<std::string, std::string> &files = {},
                     const std::string &name = "t.optim") {
   Result result;
-  result.source = std::make_unique<Source>(name, std::move(text));
-  auto read = [&](llvm::StringRef path) -> llvm::Expected<std::string> {
-    auto found = files.find(path.str());
-    if (found == files.end())
-      return llvm::createStringError("no such file or directory");
-    return found->second;
+  result.source = std::make_unique<Source>(name, text);
+  auto read = [&](llvm::StringRef path) -> llvm::Expected<FoundFile> {
+    llvm::SmallString<64> plain(path);
+    llvm::sys::path::remove_dots(plain, /*remove_dot_dot=*/true);
+    auto found = files.find(plain.str().str());
+    std::string known = plain.str().str();
+    if (found != files.end())
+      return FoundFile{found->second, known, known};
+    if (known == llvm::StringRef(name).ltrim("./"))
+      return FoundFile{text, known, known};
+    return llvm::createStringError("no such file or directory");
   };
-  result.file = load(*result.source, read, result.diagnostics);
+  result.file = load(*result.source, read, result.diagnostics, llvm::StringRef(name).ltrim("./"));
   analyze(*result.file, result.diagnostics, options);
   return result;
 }

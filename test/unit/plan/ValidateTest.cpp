@@ -42,11 +42,15 @@ TEST(Plan, ValidationNamesWhatIsWrong) {
             "rule 0: expected metric n to be an f32 of kind one and no master, found a master");
   EXPECT_EQ(message([](Plan &p) { p.rules[0].tall = 5; }),
             "rule 0: expected a rule below 1, found 5");
-  EXPECT_EQ(message([](Plan &p) { p.rules[0].tall = 0; }),
-            "rule 0: expected a rule of tall matrices with the same hyperparameters, found rule 0");
+  EXPECT_EQ(
+      message([](Plan &p) { p.rules[0].tall = 0; }),
+      "rule 0: expected a rule of tall matrices with the same hyperparameters, and the same states "
+      "with rows and columns exchanged, found rule 0");
   // The matrices of the plan are tall.
   auto addTall = [](Plan &p) {
     p.rules.push_back(p.rules[0]);
+    for (State &state : p.rules[1].states)
+      state.kind = state.kind.ofTransposed();
     p.rules[0].tall = 1;
   };
   EXPECT_EQ(message(addTall), "parameter 0: expected a route of rule 0 for p0, as its group has, "
