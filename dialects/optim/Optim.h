@@ -130,7 +130,7 @@ ParameterOp lookupParameter(mlir::Operation *op, mlir::FlatSymbolRefAttr name);
 /// The rule that a parameter takes by its route: that of the route or, for a matrix with more rows than
 /// columns, its `tall` rule. The first block of a divided parameter decides. Null if there is no such route.
 RuleOp ruleOf(ParameterOp parameter);
-/// What the front end appends to a rule's name for its `tall` rule. No name of a user has it.
+/// The name of a rule's `tall` rule is that of the rule and this suffix, which no name in a file has.
 inline constexpr llvm::StringLiteral kTallSuffix = ".tall";
 
 /// The optim.model of a module, or of the module around an operation. Null if there is none.

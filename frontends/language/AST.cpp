@@ -103,13 +103,14 @@ CallExpr::CallExpr(SourceRange range, Name callee)
     : Expr(Kind::Call, range), callee(std::move(callee)) {}
 CallExpr::~CallExpr() = default;
 
-double stepc::lang::literalExponent(const Expr &exponent) {
-  if (const auto *number = llvm::dyn_cast<NumberExpr>(&exponent))
+std::optional<double> stepc::lang::literalValue(const Expr &expr) {
+  if (const auto *number = llvm::dyn_cast<NumberExpr>(&expr))
     return number->value;
-  if (const auto *unary = llvm::dyn_cast<UnaryExpr>(&exponent))
-    if (unary->op == UnaryOp::Negate)
-      return -literalExponent(*unary->operand);
-  return std::nan("");
+  const auto *unary = llvm::dyn_cast<UnaryExpr>(&expr);
+  if (!unary || unary->op != UnaryOp::Negate)
+    return std::nullopt;
+  std::optional<double> value = literalValue(*unary->operand);
+  return value ? std::optional(-*value) : std::nullopt;
 }
 
 bool stepc::lang::isProductExponent(double exponent) {

@@ -16,9 +16,9 @@
 #include "llvm/Support/Casting.h"
 #include <array>
 #include <deque>
+#include <limits>
 #include <memory>
 #include <optional>
-
 #include <set>
 
 namespace stepc::lang {
@@ -225,8 +225,12 @@ struct BinaryExpr : Expr {
 std::vector<BinaryExpr *> chain(BinaryExpr &top);
 std::vector<const BinaryExpr *> chain(const BinaryExpr &top);
 
-/// The value of a power's exponent if it is a literal with or without a minus; otherwise NaN.
-double literalExponent(const Expr &exponent);
+/// The value of a literal with or without a minus. Nothing for other expressions.
+std::optional<double> literalValue(const Expr &expr);
+/// The value of a power's exponent if it is a literal; otherwise NaN.
+inline double literalExponent(const Expr &exponent) {
+  return literalValue(exponent).value_or(std::numeric_limits<double>::quiet_NaN());
+}
 /// Whether a power with this literal exponent is computed by multiplications.
 bool isProductExponent(double exponent);
 /// Whether all machines round a power with this literal exponent alike: a product or a square root.
@@ -414,8 +418,6 @@ struct MatrixNeed {
   std::string what; ///< E.g. "'orthogonalize'".
 };
 
-struct File;
-
 /// The part that optimizers, the model and functions share: statements that run from top to bottom.
 struct Body {
   enum class Kind : uint8_t { Rule, Model, Def };
@@ -529,6 +531,8 @@ struct BlocksStatement {
   std::vector<Constant> numbers; ///< Empty if the statement only flattens.
   SourceRange range;
 };
+
+struct File;
 
 /// `import "linear.optim"`: the functions, optimizers and the model of another file.
 struct ImportStatement {

@@ -238,7 +238,7 @@ void BodyAnalyzer::run() {
 }
 
 void BodyAnalyzer::analyzeStatement(Statement &statement) {
-  if (isInlining() && !countOperation())
+  if (!countOperation())
     return;
   switch (statement.kind) {
   case Statement::Kind::Let:

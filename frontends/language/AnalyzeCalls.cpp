@@ -19,17 +19,6 @@ static CallExpr::Option *findOption(CallExpr &call, StringRef name) {
   return nullptr;
 }
 
-/// The value of a literal with or without a minus. Nothing for other expressions.
-static std::optional<double> constantValue(const Expr &expr) {
-  if (const auto *number = llvm::dyn_cast<NumberExpr>(&expr))
-    return number->value;
-  if (const auto *unary = llvm::dyn_cast<UnaryExpr>(&expr))
-    if (unary->op == UnaryOp::Negate)
-      if (const auto *number = llvm::dyn_cast<NumberExpr>(unary->operand.get()))
-        return -number->value;
-  return std::nullopt;
-}
-
 /// The word that an option is set to, or an empty string.
 static StringRef wordOf(const Expr &expr) {
   const auto *name = llvm::dyn_cast<NameExpr>(&expr);
@@ -53,7 +42,7 @@ static std::string found(const Expr &expr) {
   StringRef word = wordOf(expr);
   if (!word.empty())
     return ("'" + word + "'").str();
-  if (std::optional<double> value = constantValue(expr))
+  if (std::optional<double> value = literalValue(expr))
     return spellNumber(*value);
   return llvm::isa<CoefficientListExpr, NumberListExpr>(expr) ? "a list" : "an expression";
 }
@@ -147,7 +136,7 @@ bool BodyAnalyzer::checkOptions(CallExpr &call, ArrayRef<StringRef> allowed) {
 }
 
 Type BodyAnalyzer::analyzeCall(CallExpr &call) {
-  if (isInlining() && !countOperation())
+  if (!countOperation())
     return {};
   if (Def *def = file ? file->findDef(call.callee.text) : nullptr)
     return analyzeInlined(call, *def);
@@ -232,7 +221,7 @@ static const Expr *squared(const Expr &expr, const Source &source) {
   if (!binary)
     return nullptr;
   bool isSquare = binary->op == BinaryOp::Power
-                      ? constantValue(*binary->rhs) == 2.0
+                      ? literalValue(*binary->rhs) == 2.0
                       : binary->op == BinaryOp::Multiply &&
                             source.text(binary->lhs->range) == source.text(binary->rhs->range);
   return isSquare ? binary->lhs.get() : nullptr;
@@ -435,7 +424,7 @@ Type BodyAnalyzer::analyzeOrthogonalize(CallExpr &call) {
     result.precision = element.value_or(ElementType::F32);
   }
   if (CallExpr::Option *eps = findOption(call, "eps")) {
-    std::optional<double> value = constantValue(*eps->value);
+    std::optional<double> value = literalValue(*eps->value);
     if (!value || *value < Orthogonalization::leastEps) {
       diagnostics.error(eps->value->range,
                         "expected a constant of at least 2^-100 (7.9e-31), found " +
@@ -551,7 +540,7 @@ bool BodyAnalyzer::resolveCoefficients(CallExpr &call, Orthogonalization &result
 
   std::optional<unsigned> count;
   if (steps) {
-    std::optional<double> value = constantValue(*steps->value);
+    std::optional<double> value = literalValue(*steps->value);
     if (!value || *value != std::floor(*value) || *value < 1 || *value > maxSteps) {
       diagnostics.error(steps->value->range, "expected a whole number of steps from 1 to " +
                                                  Twine(maxSteps) + ", found " +
@@ -562,7 +551,7 @@ bool BodyAnalyzer::resolveCoefficients(CallExpr &call, Orthogonalization &result
   }
   double factor = 1;
   if (safety) {
-    std::optional<double> value = constantValue(*safety->value);
+    std::optional<double> value = literalValue(*safety->value);
     if (!value || *value < 1) {
       diagnostics.error(safety->value->range,
                         "expected a constant of at least 1, found " + found(*safety->value));

@@ -211,6 +211,16 @@ Type BodyAnalyzer::analyzeName(NameExpr &name) {
   return symbol.let->value->type;
 }
 
+void stepc::lang::reportOutOfScope(StringRef name, SourceRange use, SourceRange declaration,
+                                   Diagnostics &diagnostics) {
+  bool isLater = declaration.begin > use.begin;
+  diagnostics
+      .error(use, "'" + name + "' is used " +
+                      (isLater ? "before it is declared" : "outside of its 'repeat'"))
+      .withNote(declaration, "the declaration is here")
+      .withHint("what lasts beyond a turn is declared above the 'repeat', and assigned in it");
+}
+
 /// Whether a hint names a size that the body does not have.
 bool BodyAnalyzer::isOfMatrix(StringRef hint) const {
   return llvm::any_of(
@@ -223,12 +233,7 @@ void BodyAnalyzer::unknownName(StringRef name, SourceRange range) {
   if (!isFirstMention(name))
     return;
   if (auto known = outOfScope.find(name); known != outOfScope.end()) {
-    bool isLater = known->second.begin > range.begin;
-    diagnostics
-        .error(range, "'" + name + "' is used " +
-                          (isLater ? "before it is declared" : "outside of its 'repeat'"))
-        .withNote(known->second, "the declaration is here")
-        .withHint("what lasts beyond a turn is declared above the 'repeat', and assigned in it");
+    reportOutOfScope(name, range, known->second, diagnostics);
     return;
   }
   Diagnostic &error = diagnostics.error(range, "unknown name '" + name + "'");
@@ -283,7 +288,7 @@ Type BodyAnalyzer::analyzeTensor(Expr &expr) {
 }
 
 Type BodyAnalyzer::analyzeUnary(UnaryExpr &unary) {
-  if (isInlining() && !countOperation())
+  if (!countOperation())
     return {};
   if (unary.op == UnaryOp::Not)
     return analyzeCondition(*unary.operand);
@@ -295,7 +300,7 @@ Type BodyAnalyzer::analyzeBinary(BinaryExpr &binary) {
   std::vector<BinaryExpr *> links = chain(binary);
   analyzeExpr(*links.front()->lhs);
   for (BinaryExpr *link : links) {
-    if (isInlining() && !countOperation())
+    if (!countOperation())
       return {};
     link->type = analyzeLink(*link);
     followOperands(*link);

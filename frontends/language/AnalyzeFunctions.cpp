@@ -14,13 +14,6 @@ using namespace stepc::lang;
 using llvm::StringRef;
 using llvm::Twine;
 
-/// Whether the value is a number with or without a minus.
-static bool isLiteral(const Expr &expr) {
-  const auto *unary = llvm::dyn_cast<UnaryExpr>(&expr);
-  return llvm::isa<NumberExpr>(expr) ||
-         (unary && unary->op == UnaryOp::Negate && llvm::isa<NumberExpr>(*unary->operand));
-}
-
 /// Whether one of the statements assigns to the name.
 static bool assigns(const Statements &statements, StringRef name) {
   return llvm::any_of(statements, [&](const auto &statement) {
@@ -31,6 +24,8 @@ static bool assigns(const Statements &statements, StringRef name) {
 }
 
 bool BodyAnalyzer::countOperation() {
+  if (!isInlining())
+    return true;
   if (isTooLarge || ++operations <= maxInlined)
     return !isTooLarge;
   isTooLarge = true;
@@ -168,7 +163,7 @@ Type BodyAnalyzer::analyzeInlined(CallExpr &call, Def &def) {
   std::vector<ExprPtr> literalArguments;
   Literals literals;
   for (auto [parameter, argument] : llvm::zip(def.parameters, call.arguments)) {
-    if (isLiteral(*argument) && !assigns(def.statements, parameter.name.text)) {
+    if (literalValue(*argument) && !assigns(def.statements, parameter.name.text)) {
       literals[parameter.name.text] = {argument.get(), parameter.isUsed};
       literalArguments.push_back(std::move(argument));
     } else {
@@ -235,14 +230,14 @@ void BodyAnalyzer::analyzeRepeat(RepeatStatement &repeat) {
     return;
   llvm::SaveAndRestore inside(repeats, repeats + 1), nested(nesting, nesting + 1);
   expansions.push_back(repeat.target.range);
-  // What is wrong in one turn is wrong in the next ones.
+  // A turn with an error is the last one: the next turns would repeat the error.
   unsigned errors = diagnostics.errorCount();
   // All values of the list are those before the first turn. Null for literals.
   std::vector<std::vector<LetStatement *>> values(repeat.entries.size());
   for (auto [entry, lets] : llvm::zip(repeat.entries, values))
     for (auto [parameter, value] : llvm::zip(repeat.names, entry)) {
       analyzeExpr(*value);
-      bool isPlain = isLiteral(*value) && !assigns(repeat.statements, parameter.name.text);
+      bool isPlain = literalValue(*value) && !assigns(repeat.statements, parameter.name.text);
       lets.push_back(isPlain ? nullptr : &bind(parameter, std::move(value), repeat.turns));
     }
   for (unsigned turn = 0; turn < *turns && diagnostics.errorCount() == errors && !isTooLarge;

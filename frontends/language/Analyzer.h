@@ -66,7 +66,8 @@ protected:
   void declare(const Name &name, Symbol symbol);
   void declareAll();
   void analyzeLet(LetStatement &let);
-  /// What follows from the value, once it is analyzed.
+  /// Sets what the `let` takes from its value, which must have been analyzed: whether it is known before a
+  /// step, and its depth.
   void finishLet(LetStatement &let);
   void analyzeAssign(AssignStatement &assign);
   void analyzeSkip(SkipStatement &skip);
@@ -118,7 +119,7 @@ protected:
   void declareParameter(const Parameter &parameter, LetStatement *value);
   /// Analyzes a copy of a statement, and appends it.
   void inlineStatement(const Statement &statement, const Literals &literals, Statements &into);
-  /// Counts an operation of inlined text. False, after an error, if there are too many.
+  /// Counts an operation, if it stands in inlined text. False, after an error, if there are too many.
   bool countOperation();
   bool isInlining() const { return !expansions.empty(); }
 
@@ -150,7 +151,7 @@ protected:
   std::optional<Size> sizeOf(const Expr &expr);
   /// Makes the `let` a size. It is the one of an earlier `let` that computes the same.
   Size declareSize(LetStatement &let);
-  /// What a known scalar is computed of, as a text that is equal for equal computations.
+  /// The computation of a scalar that is known before a step, as a text. Equal computations have equal texts.
   std::string formulaOf(const Expr &expr);
   std::string formulaOf(const LetStatement &let);
   /// The first part of a scalar for which its value is not known before a step. Null if it is.
@@ -245,6 +246,9 @@ void analyzeBlocks(const BlocksStatement &blocks, Diagnostics &diagnostics);
 /// calls in its own, and that none calls itself. What depends on the types of the
 /// arguments is checked at each call.
 void checkDefs(File &file, Diagnostics &diagnostics);
+/// Reports a name of a `repeat` where the name does not stand for a value.
+void reportOutOfScope(llvm::StringRef name, SourceRange use, SourceRange declaration,
+                      Diagnostics &diagnostics);
 /// The names of all functions: of the language, and of the file, if there is one.
 std::vector<llvm::StringRef> callableNames(const File *file);
 /// Whether the call gives the function as many arguments as it has. Reports others.

@@ -138,9 +138,7 @@ private:
     if (!isFirst(name.name))
       return;
     if (auto past = ended.find(name.name); past != ended.end()) {
-      diagnostics.error(name.range, "'" + name.name + "' is used outside of its 'repeat'")
-          .withNote(past->second, "the declaration is here")
-          .withHint("what lasts beyond a turn is declared above the 'repeat', and assigned in it");
+      reportOutOfScope(name.name, name.range, past->second, diagnostics);
       return;
     }
     bool isOfBody = llvm::is_contained(

@@ -105,19 +105,11 @@ std::unique_ptr<Statement> stepc::lang::copyOf(const Statement &statement,
     return copyRepeat(*repeat, replaced);
   ExprPtr value = copyOf(*statement.value, replaced);
   const SourceRange range = statement.range;
-  switch (statement.kind) {
-  case Statement::Kind::Let: {
+  if (const auto *given = llvm::dyn_cast<LetStatement>(&statement)) {
     auto let = std::make_unique<LetStatement>(range, statement.target, std::move(value));
-    let->isUsed = llvm::cast<LetStatement>(statement).isUsed;
+    let->isUsed = given->isUsed;
     return let;
   }
-  case Statement::Kind::Assign:
-    return std::make_unique<AssignStatement>(range, statement.target, std::move(value));
-  case Statement::Kind::Skip:
-    return std::make_unique<SkipStatement>(range, statement.target, std::move(value));
-  case Statement::Kind::Metric:
-    return std::make_unique<MetricStatement>(range, statement.target, std::move(value));
-  default:
-    return std::make_unique<ReturnStatement>(range, statement.target, std::move(value));
-  }
+  assert(llvm::isa<AssignStatement>(statement) && "functions and repeats have no other statement");
+  return std::make_unique<AssignStatement>(range, statement.target, std::move(value));
 }

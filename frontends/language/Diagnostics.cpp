@@ -18,7 +18,7 @@ Diagnostic &Diagnostics::keep(Diagnostic diagnostic) {
     return dropped = Diagnostic();
   if (!calls.empty())
     diagnostic.calls = activeCalls();
-  // Of many calls the outer ones tell where it begins, and the inner ones what is wrong.
+  // Of many nested calls only the innermost and the outermost ones are shown.
   constexpr size_t shown = 4;
   if (diagnostic.calls.size() > 2 * shown)
     diagnostic.calls.erase(diagnostic.calls.begin() + shown, diagnostic.calls.end() - shown);
@@ -33,13 +33,8 @@ Diagnostic &Diagnostics::error(SourceRange range, const llvm::Twine &message) {
 }
 
 void Diagnostics::append(const Diagnostics &others, uint32_t shift) {
-  auto move = [&](SourceRange &range) { range = {range.begin + shift, range.end + shift}; };
-  for (Diagnostic each : others.kept) {
-    move(each.range);
-    for (Diagnostic::Note &note : each.notes)
-      move(note.range);
-    keep(std::move(each));
-  }
+  for (const Diagnostic &each : others.kept)
+    keep(each.movedBy(shift));
   errors += others.errors - std::min(others.errors, others.errorLimit);
 }
 

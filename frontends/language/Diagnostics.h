@@ -36,6 +36,14 @@ struct Diagnostic {
     notes.push_back({where, text.str()});
     return *this;
   }
+  /// The same about a place, and with notes, as many bytes later in the text.
+  Diagnostic movedBy(uint32_t bytes) const {
+    Diagnostic moved = *this;
+    moved.range = range + bytes;
+    for (Note &note : moved.notes)
+      note.range = note.range + bytes;
+    return moved;
+  }
   Diagnostic &withHint(const llvm::Twine &text) {
     hint = text.str();
     return *this;
@@ -52,8 +60,8 @@ public:
   Diagnostic &error(SourceRange range, const llvm::Twine &message);
   Diagnostic &warning(SourceRange range, const llvm::Twine &message);
 
-  /// What is reported until `leave` is about text that is called here: each message gets the note. A message
-  /// that was reported about an earlier call of the text is dropped.
+  /// Until `leave`, messages are about the text of a function that is called here. Each gets the note, and a
+  /// message that was reported in an earlier call of the function is dropped.
   void enter(const Diagnostic::Note &call) { calls.push_back(call); }
   void leave() { calls.pop_back(); }
   /// The notes of the calls that were entered, the innermost first.

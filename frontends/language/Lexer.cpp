@@ -389,17 +389,12 @@ TokenStream stepc::lang::lex(const Source &source, SourceRange part, Diagnostics
   // All of the first file, whose size it checks.
   TokenStream stream = Lexer(part.begin ? source.text(part) : source.text(), reported).run();
   diagnostics.append(reported, part.begin);
-  auto move = [&](SourceRange &range) {
-    range = {range.begin + part.begin, range.end + part.begin};
-  };
   for (Token &token : stream.tokens)
-    move(token.range);
+    token.range = token.range + part.begin;
   for (Comment &comment : stream.comments)
-    move(comment.range);
+    comment.range = comment.range + part.begin;
   for (Diagnostic &error : stream.errors) {
-    move(error.range);
-    for (Diagnostic::Note &note : error.notes)
-      move(note.range);
+    error = error.movedBy(part.begin);
     if (reportTokens)
       diagnostics.add(error);
   }

@@ -336,7 +336,7 @@ bool Parser::parseSkip(Body &body) {
 bool Parser::atPlannedStatement() const {
   if (!atName("every") || (next().kind != TokenKind::Number && next().kind != TokenKind::Name))
     return false;
-  const Token &unit = stream.tokens[std::min(position + 2, stream.tokens.size() - 1)];
+  const Token &unit = tokenAt(position + 2);
   return unit.kind == TokenKind::LeftBrace || unit.kind == TokenKind::KwStep ||
          spelling(unit) == "steps";
 }
@@ -358,7 +358,7 @@ bool Parser::parseStateKind(StateDeclaration &state) {
     second += 2;
   else if (at(TokenKind::Star) || atName("x"))
     second += 1;
-  TokenKind kind = stream.tokens[std::min(second, stream.tokens.size() - 1)].kind;
+  TokenKind kind = tokenAt(second).kind;
   if (second != position && (kind == TokenKind::KwRows || kind == TokenKind::KwCols)) {
     while (position <= second)
       skip();

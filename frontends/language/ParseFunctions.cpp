@@ -20,9 +20,7 @@ ImportStatement Parser::parseImport() {
 
 /// Whether `def NAME(` begins at the token with index `at`.
 bool Parser::beginsDef(size_t at) const {
-  auto kind = [&](size_t offset) {
-    return stream.tokens[std::min(at + offset, stream.tokens.size() - 1)].kind;
-  };
+  auto kind = [&](size_t offset) { return tokenAt(at + offset).kind; };
   return kind(0) == TokenKind::Name && spelling(stream.tokens[at]) == "def" &&
          kind(1) == TokenKind::Name && kind(2) == TokenKind::LeftParen;
 }
@@ -127,9 +125,7 @@ bool Parser::parseRepeat(Body &body) {
 
 /// Whether the names of a list come next: `x in`, or `(x, y) in`.
 bool Parser::beginsNames() const {
-  auto token = [&](size_t offset) -> const Token & {
-    return stream.tokens[std::min(position + offset, stream.tokens.size() - 1)];
-  };
+  auto token = [&](size_t offset) -> const Token & { return tokenAt(position + offset); };
   auto isIn = [&](const Token &each) {
     return each.kind == TokenKind::Name && spelling(each) == "in";
   };

@@ -17,8 +17,8 @@ std::unique_ptr<File> stepc::lang::parse(const Source &source, Diagnostics &diag
 // Tokens
 //===----------------------------------------------------------------------===//
 
-const Token &Parser::next() const {
-  return stream.tokens[std::min(position + 1, stream.tokens.size() - 1)];
+const Token &Parser::tokenAt(size_t index) const {
+  return stream.tokens[std::min(index, stream.tokens.size() - 1)];
 }
 
 bool Parser::atName(StringRef name) const {
@@ -152,7 +152,7 @@ std::optional<Constant> Parser::parseConstant(StringRef what, StringRef name) {
 
 std::optional<Constant> Parser::parseComputed(StringRef name) {
   // Lists such as (0.9, 0.95) and numbers such as +1 have hints of their own.
-  const Token &following = stream.tokens[std::min(position + 2, stream.tokens.size() - 1)];
+  const Token &following = tokenAt(position + 2);
   bool isTuple = at(TokenKind::LeftParen) && following.kind == TokenKind::Comma;
   if (isTuple || !(at(TokenKind::Number) || at(TokenKind::Minus) || at(TokenKind::LeftParen) ||
                    at(TokenKind::Name) || at(TokenKind::KwNot) || isBuiltinValue(current().kind)))
@@ -161,12 +161,9 @@ std::optional<Constant> Parser::parseComputed(StringRef name) {
   ExprPtr value = parseExpression();
   if (!value)
     return std::nullopt;
-  Constant constant{0, value->range, nullptr};
-  const auto *unary = llvm::dyn_cast<UnaryExpr>(value.get());
-  const Expr *literal = unary && unary->op == UnaryOp::Negate ? unary->operand.get() : value.get();
-  if (const auto *number = llvm::dyn_cast<NumberExpr>(literal))
-    constant.value = unary ? -number->value : number->value;
-  else
+  std::optional<double> literal = literalValue(*value);
+  Constant constant{literal.value_or(0), value->range, nullptr};
+  if (!literal)
     constant.computed = std::move(value);
   // If more follows, an error is said of it, and the value is not what was meant.
   bool isWhole = current().startsLine || at(TokenKind::Comma) || at(TokenKind::RightParen) ||
@@ -307,9 +304,7 @@ bool Parser::isMisspelt(size_t at, StringRef word) const {
 
 /// Whether a declaration begins at the token with index `at`, perhaps with a misspelt keyword.
 bool Parser::beginsDeclaration(size_t at) const {
-  auto kind = [&](size_t offset) {
-    return stream.tokens[std::min(at + offset, stream.tokens.size() - 1)].kind;
-  };
+  auto kind = [&](size_t offset) { return tokenAt(at + offset).kind; };
   // `optimizer = ...` and `optimizer.step()` are of other languages.
   bool isWord = !llvm::is_contained({TokenKind::Equal, TokenKind::Invalid, TokenKind::Comma,
                                      TokenKind::Colon, TokenKind::RightParen, TokenKind::Minus,

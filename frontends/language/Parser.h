@@ -33,7 +33,9 @@ public:
 private:
   // Tokens.
   const Token &current() const { return stream.tokens[position]; }
-  const Token &next() const;
+  /// The token with that index, or the end of the text behind the last one.
+  const Token &tokenAt(size_t index) const;
+  const Token &next() const { return tokenAt(position + 1); }
   bool at(TokenKind kind) const { return current().kind == kind; }
   bool atName(llvm::StringRef spelling) const;
   llvm::StringRef spelling(const Token &token) const { return source.text(token.range); }

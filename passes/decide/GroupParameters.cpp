@@ -140,7 +140,8 @@ private:
         stepc::decide::parseForces(module, SmallVector<std::string>(force.begin(), force.end()));
     if (failed(forces))
       return signalPassFailure();
-    llvm::StringMap<FlatSymbolRefAttr> rules; // of routes whose parameters have one
+    llvm::StringMap<FlatSymbolRefAttr>
+        rules; // of routes whose parameters have one, because ruleOf is slow
     llvm::StringSet<>
         exchanging, // routes whose rule has a matrix space: parameters with different forces need own groups
         dividing; // routes whose rule sees blocks

@@ -137,37 +137,24 @@ void Report::diagnostics(const lang::Diagnostics &list, const lang::Source &sour
 // MLIR
 //===----------------------------------------------------------------------===//
 
-/// The file, line and column of a location. Null if it has none.
-static mlir::FileLineColLoc placeOf(mlir::Location location) {
-  if (auto file = llvm::dyn_cast<mlir::FileLineColLoc>(location))
-    return file;
+/// The first location of that class within a location: itself, or one of its parts. Null if there is none.
+template <typename Wanted> static Wanted find(mlir::Location location) {
+  if (auto wanted = llvm::dyn_cast<Wanted>(location))
+    return wanted;
   if (auto name = llvm::dyn_cast<mlir::NameLoc>(location))
-    return placeOf(name.getChildLoc());
+    return find<Wanted>(name.getChildLoc());
   if (auto call = llvm::dyn_cast<mlir::CallSiteLoc>(location))
-    return placeOf(call.getCallee());
+    return find<Wanted>(call.getCallee());
   if (auto fused = llvm::dyn_cast<mlir::FusedLoc>(location))
     for (mlir::Location part : fused.getLocations())
-      if (mlir::FileLineColLoc file = placeOf(part))
-        return file;
-  return nullptr;
-}
-
-/// The call that a location is inlined by. Null if there is none.
-static mlir::CallSiteLoc callOf(mlir::Location location) {
-  if (auto call = llvm::dyn_cast<mlir::CallSiteLoc>(location))
-    return call;
-  if (auto name = llvm::dyn_cast<mlir::NameLoc>(location))
-    return callOf(name.getChildLoc());
-  if (auto fused = llvm::dyn_cast<mlir::FusedLoc>(location))
-    for (mlir::Location part : fused.getLocations())
-      if (mlir::CallSiteLoc call = callOf(part))
-        return call;
+      if (Wanted wanted = find<Wanted>(part))
+        return wanted;
   return nullptr;
 }
 
 void Report::header(mlir::Location location, mlir::DiagnosticSeverity severity,
                     const std::string &message, bool withExcerpt) {
-  mlir::FileLineColLoc place = placeOf(location);
+  mlir::FileLineColLoc place = find<mlir::FileLineColLoc>(location);
   if (place && place.getLine() == 0)
     paint(raw_ostream::SAVEDCOLOR, place.getFilename().getValue() + ": ");
   else if (place)
@@ -212,7 +199,8 @@ void Report::print(mlir::Diagnostic &diagnostic) {
     }
   }
   header(diagnostic.getLocation(), diagnostic.getSeverity(), message, true);
-  for (auto call = callOf(diagnostic.getLocation()); call; call = callOf(call.getCaller()))
+  for (auto call = find<mlir::CallSiteLoc>(diagnostic.getLocation()); call;
+       call = find<mlir::CallSiteLoc>(call.getCaller()))
     header(call.getCaller(), mlir::DiagnosticSeverity::Note, "in this call", true);
   for (mlir::Diagnostic &note : diagnostic.getNotes())
     header(note.getLocation(), note.getSeverity(), note.str(),
