@@ -13,6 +13,7 @@
 #include "dialects/optim/PlanEnums.h"
 #include "runtime/geometry/Geometry.h"
 #include "runtime/plan/Plan.h"
+#include "runtime/random/Philox.h"
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/Builders.h"

@@ -25,6 +25,10 @@ def Optim_Form : Optim_PlanEnum<"Form", "Form", "form"> {
   let summary = "how optim.orthogonalize iterates";
 }
 
+def Optim_Draw : Optim_PlanEnum<"Draw", "Draw", "draw"> {
+  let summary = "what the numbers of optim.random are like";
+}
+
 def Optim_BlockSizes : Optim_PlanEnum<"BlockSizes", "BlockSizes", "block_sizes"> {
   let summary = "how an optim.divide gives the sizes of blocks";
 }

@@ -43,7 +43,7 @@ static ParseResult parseSourceAndResult(OpAsmParser &parser, Type &source, Type 
 #include "dialects/optim/OptimOps.cpp.inc"
 
 bool optim::hasSpace(Operation *op) {
-  if (op->getNumResults() != 1 || isa<SplatOp, NormalOp>(op))
+  if (op->getNumResults() != 1 || isa<SplatOp, RandomOp>(op))
     return false;
   auto type = dyn_cast<RankedTensorType>(op->getResult(0).getType());
   if (!type || type.getElementType().isInteger(1))
@@ -126,14 +126,9 @@ LogicalResult PositionOp::verify() {
          << (ofRows ? "row" : "column") << ", found " << tensor;
 }
 
-bool optim::dependsOnPlace(Operation *op) { return isa<PositionOp, NormalOp>(op); }
+bool optim::dependsOnPlace(Operation *op) { return isa<PositionOp, RandomOp>(op); }
 
-void NormalOp::build(OpBuilder &builder, OperationState &state, Type result, Value high, Value low,
-                     Value condition, int64_t call) {
-  build(builder, state, result, high, low, condition, call, /*element=*/Value(), /*key=*/Value());
-}
-
-LogicalResult NormalOp::verify() {
+LogicalResult RandomOp::verify() {
   constexpr int64_t kMost = random::kMostCalls - 1;
   if (int64_t call = int64_t(getCall()); call < 0 || call > kMost)
     return emitOpError("expected a call from 0 to ") << kMost << ", found " << call;
@@ -143,12 +138,33 @@ LogicalResult NormalOp::verify() {
                "expected a value for each element of a block, or of a matrix of other sizes, "
                "found ")
            << tensor;
-  for (Type type : {getHigh().getType(), getCondition().getType()}) {
+  SmallVector<Type> types{getHigh().getType()};
+  if (getCondition())
+    types.push_back(getCondition().getType());
+  for (Type type : types) {
     auto one = dyn_cast<RankedTensorType>(type);
     if (bool(one) != bool(tensor) || (one && kindOf(one) != ValueKind::One))
-      return emitOpError("expected a seed and a condition of one value, found ") << type;
+      return emitOpError("expected a seed, a step and a condition of one value, found ") << type;
   }
   return success();
+}
+
+/// A type of bf16 with the extents of another.
+static Type narrowed(Type type) {
+  Type narrow = BFloat16Type::get(type.getContext());
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor ? tensor.clone(narrow) : narrow;
+}
+
+void StochasticOp::build(OpBuilder &builder, OperationState &state, Value source, Value uniform) {
+  build(builder, state, narrowed(source.getType()), source, uniform);
+}
+
+LogicalResult StochasticOp::verify() {
+  if (getType() == narrowed(getSource().getType()))
+    return success();
+  return emitOpError("expected a result of the source's extents, found ")
+         << getType() << " of " << getSource().getType();
 }
 
 LogicalResult ReduceOp::verify() {

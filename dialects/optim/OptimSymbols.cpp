@@ -322,6 +322,11 @@ bool RuleOp::countsElements() {
   return llvm::any_of(getBody().front(), [](Operation &op) { return dependsOnPlace(&op); });
 }
 
+StochasticOp RuleOp::getParameterRounding() {
+  auto widened = getBody().front().getTerminator()->getOperand(0).getDefiningOp<arith::ExtFOp>();
+  return widened ? widened.getIn().getDefiningOp<StochasticOp>() : StochasticOp();
+}
+
 /// Verifies that all patterns are well-formed, and that each optional pattern is in one of the two lists.
 template <typename Op> static LogicalResult verifyPatterns(Op op) {
   for (ArrayAttr list : {op.getPatterns(), op.getExcept()})

@@ -53,31 +53,60 @@ def Optim_PositionOp : Optim_Op<"position", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Optim_NormalOp : Optim_Op<"normal", [Pure, AllTypesMatch<["high", "low"]>, AttrSizedOperandSegments]> {
-  let summary = "random numbers of the normal distribution, one for each element (runtime/random/Philox.h)";
+def Optim_RandomOp : Optim_Op<"random", [Pure, AllTypesMatch<["high", "low", "stepHigh", "stepLow"]>,
+                                         AttrSizedOperandSegments]> {
+  let summary = "random numbers, one for each element (runtime/random/Philox.h)";
   let description = [{
     ```mlir
-    %n = optim.normal %high, %low if %first call 0
-        : tensor<1x1xf32>, tensor<1x1xi1> to tensor<?x?xf32>
+    %n = optim.random normal seed %high, %low step %zero, %one if %first : tensor<1x1xi1> call 0
+        : tensor<1x1xf32> to tensor<?x?xf32>
+    %u = optim.random uniform seed %high, %low step %stepHigh, %stepLow call 1
+        : tensor<1x1xf32> to tensor<?x?xf32>
     ```
-    `high` and `low` are halves of the seed, whole numbers from 0 to 65535. They and the condition have one
-    value for all elements. If the condition does not hold, the results are 0.
-    `call` tells the draws of a rule apart. The counter has step 1: numbers are drawn where states start.
+    Numbers of the normal distribution of mean 0 and variance 1, or uniform numbers from 0 to below 1, of 24
+    bits or, of `uniform16`, of 16 bits.
+    `high` and `low` are halves of the seed, whole numbers from 0 to 65535, and so are those of the step. They
+    and the condition have one value for all elements. If the condition does not hold, the results are 0.
+    `call` tells the draws of a rule apart.
     In the region of a comm.stage all values are scalars. In a kernel over chunks, the element's number among
     those of its parameter, and the parameter's key, become operands.
     Constraints: a call from 0 to 2^30 - 1; a tensor of the result has a value for each element of a block.
   }];
-  let arguments = (ins AnyTypeOf<[F32, RankedTensorOf<[F32]>]>:$high,
+  let arguments = (ins Optim_Draw:$draw, AnyTypeOf<[F32, RankedTensorOf<[F32]>]>:$high,
                        AnyTypeOf<[F32, RankedTensorOf<[F32]>]>:$low,
-                       AnyTypeOf<[I1, RankedTensorOf<[I1]>]>:$condition,
+                       AnyTypeOf<[F32, RankedTensorOf<[F32]>]>:$stepHigh,
+                       AnyTypeOf<[F32, RankedTensorOf<[F32]>]>:$stepLow,
+                       Optional<AnyTypeOf<[I1, RankedTensorOf<[I1]>]>>:$condition,
                        I64Attr:$call, Optional<I64>:$element, Optional<I64>:$key);
   let results = (outs AnyTypeOf<[F32, RankedTensorOf<[F32]>]>:$result);
   let assemblyFormat = [{
-    $high `,` $low `if` $condition `call` $call (`at` $element^ `:` type($element))?
-    (`of` $key^ `:` type($key))? attr-dict `:` type($high) `,` type($condition) `to` type($result)
+    custom<Word>($draw) `seed` $high `,` $low `step` $stepHigh `,` $stepLow
+    (`if` $condition^ `:` type($condition))? `call` $call (`at` $element^ `:` type($element))?
+    (`of` $key^ `:` type($key))? attr-dict `:` type($high) `to` type($result)
   }];
-  let builders = [OpBuilder<(ins "::mlir::Type":$result, "::mlir::Value":$high, "::mlir::Value":$low,
-                                 "::mlir::Value":$condition, "int64_t":$call)>];
+  let hasVerifier = 1;
+}
+
+def Optim_StochasticOp : Optim_Op<"stochastic", [Pure, AllTypesMatch<["source", "uniform"]>] #
+                                               ElementwiseMappable.traits> {
+  let summary = "round to bf16, up or down by chance";
+  let description = [{
+    ```mlir
+    %u = optim.random uniform16 …
+    %r = optim.stochastic %x, %u : tensor<?x?xf32> to tensor<?x?xbf16>
+    ```
+    The result is one of the two neighbours of %x in bf16. It is the one with the larger magnitude if the 16
+    bits that bf16 drops of %x, as a whole number, and %u · 2^16, rounded down, add up to 2^16 or more. So for
+    a uniform %u the mean of the results is %x. A number of bf16 stays, infinities stay, and a
+    NaN is a NaN. Above the largest number of bf16 the other neighbour is infinity.
+    For a parameter of f32 nothing is rounded: `optim-fold-conditions` drops the operation.
+    Constraints: a result of the source's extents.
+  }];
+  let arguments = (ins AnyTypeOf<[F32, RankedTensorOf<[F32]>]>:$source,
+                       AnyTypeOf<[F32, RankedTensorOf<[F32]>]>:$uniform);
+  let results = (outs AnyTypeOf<[BF16, RankedTensorOf<[BF16]>]>:$result);
+  let assemblyFormat = "$source `,` $uniform attr-dict `:` type($source) `to` type($result)";
+  let builders = [OpBuilder<(ins "::mlir::Value":$source, "::mlir::Value":$uniform)>];
   let hasVerifier = 1;
 }
 

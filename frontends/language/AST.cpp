@@ -113,6 +113,43 @@ std::optional<double> stepc::lang::literalValue(const Expr &expr) {
   return value ? std::optional(-*value) : std::nullopt;
 }
 
+const CallExpr *stepc::lang::findCall(const Expr &expr,
+                                      llvm::function_ref<bool(const CallExpr &)> isIt) {
+  if (const auto *unary = llvm::dyn_cast<UnaryExpr>(&expr))
+    return findCall(*unary->operand, isIt);
+  if (const auto *binary = llvm::dyn_cast<BinaryExpr>(&expr)) {
+    std::vector<const BinaryExpr *> links = chain(*binary);
+    const CallExpr *found = findCall(*links.front()->lhs, isIt);
+    for (const BinaryExpr *link : links)
+      found = found ? found : findCall(*link->rhs, isIt);
+    return found;
+  }
+  const auto *call = llvm::dyn_cast<CallExpr>(&expr);
+  if (!call || isIt(*call))
+    return call;
+  const CallExpr *found = nullptr;
+  for (const ExprPtr &argument : call->arguments)
+    found = found ? found : findCall(*argument, isIt);
+  return found;
+}
+
+const CallExpr *stepc::lang::findCall(const Statements &statements,
+                                      llvm::function_ref<bool(const CallExpr &)> isIt) {
+  const CallExpr *found = nullptr;
+  for (const auto &statement : statements) {
+    if (!found && statement->value)
+      found = findCall(*statement->value, isIt);
+    const auto *repeat = llvm::dyn_cast<RepeatStatement>(statement.get());
+    if (found || !repeat)
+      continue;
+    for (const auto &entry : repeat->entries)
+      for (const ExprPtr &value : entry)
+        found = found ? found : findCall(*value, isIt);
+    found = found ? found : findCall(repeat->statements, isIt);
+  }
+  return found;
+}
+
 bool stepc::lang::isProductExponent(double exponent) {
   constexpr double largest = 16;
   return std::abs(exponent) <= largest && exponent != 0 && exponent == std::trunc(exponent);

@@ -12,6 +12,7 @@
 #include "frontends/language/Source.h"
 #include "frontends/language/Types.h"
 #include "runtime/model/Model.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/Casting.h"
 #include <array>
@@ -280,6 +281,8 @@ enum class Function : uint8_t {
   Identity,
   RowsOf,
   ColsOf,
+  Uniform,
+  Stochastic,
 };
 
 /// The options of a call of `orthogonalize` after analysis.
@@ -423,7 +426,7 @@ struct Body {
   enum class Kind : uint8_t { Rule, Model, Def };
   const Kind kind;
   Name name; ///< The name of an optimizer. For the model the word `model`.
-  std::vector<Hyperparameter> hyperparameters;
+  std::deque<Hyperparameter> hyperparameters;
   std::vector<StateDeclaration> states;
   Statements statements;
   SourceRange range;
@@ -472,6 +475,7 @@ struct Def : Body {
   std::vector<Parameter> parameters;
   bool isUsed = false;   ///< analysis
   bool isBroken = false; ///< analysis: it has errors, which were reported
+  bool draws = false;    ///< analysis: a call of it draws random numbers
 
   const Expr &result() const { return *statements.back()->value; }
 
@@ -572,6 +576,12 @@ struct File {
   /// The function of that name, after `checkDefs`. Null if there is none.
   Def *findDef(llvm::StringRef name) const { return functions.lookup(name); }
 };
+
+/// The first call, in the order of evaluation, for which `isIt` holds. Null if there is none. What is inlined
+/// is not searched.
+const CallExpr *findCall(const Expr &expr, llvm::function_ref<bool(const CallExpr &)> isIt);
+const CallExpr *findCall(const Statements &statements,
+                         llvm::function_ref<bool(const CallExpr &)> isIt);
 
 /// A copy of what the parser made, without the results of an analysis. A name that `replaced` maps to a
 /// literal becomes the literal.

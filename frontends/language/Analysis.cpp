@@ -283,7 +283,9 @@ void BodyAnalyzer::analyzeAssign(AssignStatement &assign) {
   const AssignStatement *before = resultAssignment;
   if (assign.target.text == words.result)
     resultAssignment = nullptr;
+  assigned = assign.value.get();
   Type type = analyzeExpr(*assign.value);
+  assigned = nullptr;
   resultAssignment = before;
   resolveTarget(assign);
   Shape wanted = Shape::Full;
@@ -294,7 +296,9 @@ void BodyAnalyzer::analyzeAssign(AssignStatement &assign) {
   } else if (assign.target.text != words.result) {
     return;
   }
-  if (!type.isValid())
+  const auto *call = llvm::dyn_cast<CallExpr>(assign.value.get());
+  if (!type.isValid() ||
+      (call && call->function == Function::Stochastic && !checkStochastic(assign)))
     return;
   // Values are not broadcast to the target's shape, except a scalar to a state of one value.
   bool fits =

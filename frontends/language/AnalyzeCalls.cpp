@@ -47,14 +47,23 @@ static std::string found(const Expr &expr) {
   return llvm::isa<CoefficientListExpr, NumberListExpr>(expr) ? "a list" : "an expression";
 }
 
+Diagnostic &stepc::lang::reportUnknownFunction(const Name &callee, const File *file,
+                                               Diagnostics &diagnostics) {
+  StringRef name = callee.text;
+  Diagnostic &error = diagnostics.error(callee.range, "unknown function '" + name + "'");
+  if (diagnostics.isFull())
+    return error;
+  if (std::optional<StringRef> hint = foreignFunctionHint(name))
+    error.withHint(*hint);
+  else
+    hintNearest(error, name, callableNames(file));
+  return error;
+}
+
 const FunctionInfo *BodyAnalyzer::findCallee(CallExpr &call) {
   StringRef name = call.callee.text;
   if (const FunctionInfo *info = findFunction(name))
     return info;
-  if (llvm::is_contained(plannedFunctions(), name)) {
-    diagnostics.error(call.callee.range, "'" + name + "' is not supported yet");
-    return nullptr;
-  }
   if (auto it = symbols.find(name); it != symbols.end()) {
     diagnostics.error(call.callee.range, "expected a function, found the value '" + name + "'")
         .withNote(it->second.range, "it is declared here")
@@ -63,15 +72,8 @@ const FunctionInfo *BodyAnalyzer::findCallee(CallExpr &call) {
   }
   if (!isFirstMention(name))
     return nullptr;
-  Diagnostic &error = diagnostics.error(call.callee.range, "unknown function '" + name + "'");
-  if (diagnostics.isFull())
-    return nullptr;
-  if (std::optional<StringRef> hint = foreignFunctionHint(name)) {
-    error.withHint(*hint);
-    return nullptr;
-  }
-  hintNearest(error, name, callableNames(file));
-  if (!error.hint.empty())
+  Diagnostic &error = reportUnknownFunction(call.callee, file, diagnostics);
+  if (diagnostics.isFull() || foreignFunctionHint(name) || !error.hint.empty())
     return nullptr;
   StringRef value = text::nearestName(name, valueNames(call.range.begin));
   if (!value.empty())
@@ -198,6 +200,10 @@ Type BodyAnalyzer::analyzeCall(CallExpr &call) {
     return analyzeIdentity(call);
   case FunctionClass::SizeOf:
     return analyzeSizeOf(call);
+  case FunctionClass::Uniform:
+    return analyzeUniform(call);
+  case FunctionClass::Stochastic:
+    return analyzeStochastic(call);
   }
   return {};
 }
@@ -400,6 +406,58 @@ Type BodyAnalyzer::analyzeSizeOf(CallExpr &call) {
   bool valid = needMatrix(call.callee.range, "'" + Twine(call.callee.text) + "'");
   Type type = analyzeTensor(*call.arguments[0]);
   return valid && type.isValid() ? Type{Shape::Scalar, ElementType::F64} : Type();
+}
+
+Type BodyAnalyzer::analyzeUniform(CallExpr &call) {
+  bool valid = needParameter(call.callee.range, "'uniform'");
+  return valid ? Type{Shape::Full, ElementType::F32} : Type();
+}
+
+Type BodyAnalyzer::analyzeStochastic(CallExpr &call) {
+  bool valid = needParameter(call.callee.range, "'stochastic'");
+  Type type = analyzeTensor(*call.arguments[0]);
+  if (!valid || !type.isValid())
+    return {};
+  if (&call != assigned) {
+    diagnostics
+        .error(call.callee.range,
+               "expected 'stochastic' as the whole right side of an assignment to 'param' or to a "
+               "state of bf16, found it elsewhere")
+        .withHint("it rounds what is stored: 'param = stochastic(...)'");
+    return {};
+  }
+  return {type.shape, ElementType::BF16};
+}
+
+bool BodyAnalyzer::checkStochastic(const AssignStatement &assign) {
+  SourceRange place = llvm::cast<CallExpr>(*assign.value).callee.range;
+  const auto *rule = llvm::dyn_cast<Rule>(&body);
+  if (!assign.state) {
+    if (!rule || !rule->master)
+      return true;
+    diagnostics
+        .error(place,
+               "expected no 'stochastic' for 'param' beside a master, which is f32 and keeps "
+               "the value as it is")
+        .withNote(rule->master->range, "the master is declared here")
+        .withHint("leave out one of them");
+    return false;
+  }
+  const StateDeclaration &state = *assign.state;
+  bool isLine = !state.shape.isMatrix();
+  if (state.element == ElementType::BF16 && !isLine)
+    return true;
+  diagnostics
+      .error(place, "expected " + (isLine ? "a state of matrices" : Twine("a state of bf16")) +
+                        " for 'stochastic', found " +
+                        (isLine ? lang::describe(state.shape)
+                                : "the " + spell(state.element).str() + " state '" +
+                                      state.name.text + "'"))
+      .withNote(state.range, "the state is declared here")
+      .withHint(isLine                              ? "so few numbers can be kept in f32"
+                : state.element == ElementType::F32 ? "f32 holds the value as it is"
+                                                    : "");
+  return false;
 }
 
 Type BodyAnalyzer::analyzeOrthogonalize(CallExpr &call) {

@@ -96,6 +96,7 @@ void BodyAnalyzer::followOperands(Expr &expr) {
     expr.depth = std::max(below(*binary->lhs), below(*binary->rhs)) +
                  (binary->op == BinaryOp::Power ? function : 1);
   } else if (call) {
+    expr.depth = call->arguments.empty() ? function : 0;
     for (const ExprPtr &argument : call->arguments)
       expr.depth = std::max(expr.depth, below(*argument) + function);
   }

@@ -145,6 +145,16 @@ static void addSeed(Rule &rule, SourceRange range) {
   known->isUsed = true;
 }
 
+/// The first call of a rule that draws random numbers. Null if none does.
+static const CallExpr *findDraw(const Rule &rule, const File &file) {
+  return findCall(rule.statements, [&](const CallExpr &call) {
+    if (const Def *def = file.findDef(call.callee.text))
+      return def->draws;
+    const FunctionInfo *info = findFunction(call.callee.text);
+    return info && drawsNumbers(info->functionClass);
+  });
+}
+
 /// Whether a state starts at a value that is named, not computed. Reports a name that the state cannot take.
 static bool startsAtValue(StateDeclaration &state, Body &body, Diagnostics &diagnostics) {
   const auto *name = llvm::dyn_cast_if_present<NameExpr>(state.initial->computed.get());
@@ -192,6 +202,9 @@ void stepc::lang::computeConstants(File &file, Diagnostics &diagnostics) {
           ((!state.isInput && startsAtValue(state, *body, diagnostics)) ||
            !compute(*state.initial, state.isInput ? ArrayRef<StringRef>() : alone)))
         state.initial.reset();
+    auto *rule = llvm::dyn_cast<Rule>(body);
+    if (const CallExpr *draw = rule ? findDraw(*rule, file) : nullptr)
+      addSeed(*rule, draw->callee.range);
   }
   for (Route &route : file.routes)
     for (Claim &claim : route.claims)

@@ -147,6 +147,10 @@ protected:
   Type analyzeTranspose(CallExpr &call);
   Type analyzeIdentity(CallExpr &call);
   Type analyzeSizeOf(CallExpr &call);
+  Type analyzeUniform(CallExpr &call);
+  Type analyzeStochastic(CallExpr &call);
+  /// Whether the target can hold what the right side, a call of `stochastic`, rounds. Reports others.
+  bool checkStochastic(const AssignStatement &assign);
   /// The size that a scalar names: `rows`, `cols(x)`, a whole number, or a `let` that is a size.
   std::optional<Size> sizeOf(const Expr &expr);
   /// Makes the `let` a size. It is the one of an earlier `let` that computes the same.
@@ -184,7 +188,8 @@ protected:
   llvm::StringMap<SourceRange> outOfScope;
   bool isResultMisspelt = false; ///< An assignment to the misspelt result was reported.
   const AssignStatement *resultAssignment = nullptr;
-  llvm::StringMap<LetStatement *> formulas;                      ///< The sizes, by formulaOf.
+  const Expr *assigned = nullptr;           ///< The right side of the assignment that is analyzed.
+  llvm::StringMap<LetStatement *> formulas; ///< The sizes, by formulaOf.
   llvm::DenseMap<const LetStatement *, unsigned> formulaNumbers; ///< of `let`s within formulas
   llvm::StringMap<unsigned> knownFormulas;
   uint32_t letCount = 0;  ///< How many `let`s were analyzed.
@@ -249,6 +254,8 @@ void checkDefs(File &file, Diagnostics &diagnostics);
 /// Reports a name of a `repeat` where the name does not stand for a value.
 void reportOutOfScope(llvm::StringRef name, SourceRange use, SourceRange declaration,
                       Diagnostics &diagnostics);
+/// Reports a call of a function that is not there. The hint is empty if no function has a similar name.
+Diagnostic &reportUnknownFunction(const Name &callee, const File *file, Diagnostics &diagnostics);
 /// The names of all functions: of the language, and of the file, if there is one.
 std::vector<llvm::StringRef> callableNames(const File *file);
 /// Whether the call gives the function as many arguments as it has. Reports others.

@@ -72,6 +72,11 @@ protected:
   mlir::Value emitInlined(const CallExpr &call);
   /// Emits a part of which only the sizes are read, if functions are called in it: they may declare sizes.
   void emitSizesIn(const Expr &expr);
+  /// The upper and lower 16 bits of a scalar, rounded down and modulo 2^32, as tensors of one value.
+  std::pair<mlir::Value, mlir::Value> emitHalves(mlir::Location loc, mlir::Value count);
+  /// Random numbers of the step `at`, drawn if the condition, of one value, is null or holds.
+  mlir::Value emitRandom(mlir::Location loc, plan::Draw draw, Shape shape, mlir::Value at,
+                         mlir::Value condition = {});
   mlir::Value emitFinite(mlir::Location loc, mlir::Value value);
   mlir::Value emitSign(mlir::Location loc, mlir::Value value);
   mlir::Value emitLerp(mlir::Location loc, mlir::ValueRange operands);
@@ -100,6 +105,7 @@ protected:
   llvm::StringMap<int64_t> sizes;          ///< The numbers of the `let`s that are sizes.
   llvm::StringMap<mlir::Value> sizeValues; ///< What those `let`s have as value, by name.
   llvm::SmallVector<mlir::Value> metrics;  ///< In the order of the statements.
+  int64_t draws = 0;                       ///< How often the rule draws random numbers, so far.
 };
 
 } // namespace stepc::lang

@@ -48,6 +48,8 @@ ArrayRef<FunctionInfo> stepc::lang::functions() {
       {"identity", Function::Identity, C::Identity, 1},
       {"rows", Function::RowsOf, C::SizeOf, 1},
       {"cols", Function::ColsOf, C::SizeOf, 1},
+      {"uniform", Function::Uniform, C::Uniform, 0},
+      {"stochastic", Function::Stochastic, C::Stochastic, 1},
   };
   return table;
 }
@@ -67,11 +69,6 @@ ArrayRef<StringRef> stepc::lang::optionsOf(FunctionClass functionClass) {
   if (functionClass == FunctionClass::Orthogonalize)
     return orthogonalize;
   return {};
-}
-
-ArrayRef<StringRef> stepc::lang::plannedFunctions() {
-  static constexpr StringRef names[] = {"stochastic_round"};
-  return names;
 }
 
 ArrayRef<StringRef> stepc::lang::plannedStatements() {

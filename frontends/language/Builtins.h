@@ -19,6 +19,8 @@ enum class FunctionClass : uint8_t {
   Transpose,     ///< One tensor.
   Identity,      ///< One size.
   SizeOf,        ///< One tensor; the result is a scalar.
+  Uniform,       ///< Nothing; the result is a full tensor.
+  Stochastic,    ///< One tensor; the whole right side of an assignment.
 };
 
 struct FunctionInfo {
@@ -37,6 +39,11 @@ inline bool isRoundedAlike(Function function) {
   return function != Function::Exp && function != Function::Log;
 }
 
+/// Whether functions of a class draw random numbers.
+inline bool drawsNumbers(FunctionClass functionClass) {
+  return functionClass == FunctionClass::Uniform || functionClass == FunctionClass::Stochastic;
+}
+
 /// All functions. `max` has one entry, with Function::Max; analysis turns it into MaxOf.
 llvm::ArrayRef<FunctionInfo> functions();
 /// The function of that name. Null if there is none.
@@ -51,8 +58,7 @@ bool isWordOption(llvm::StringRef name);
 /// The hint where a loop of another language stands.
 inline constexpr llvm::StringLiteral kLoopHint =
     "operations are of all elements of a tensor; 'repeat 5 { ... }' repeats statements";
-/// Functions and statements that are planned and that this version refuses.
-llvm::ArrayRef<llvm::StringRef> plannedFunctions();
+/// Statements that are planned and that this version refuses.
 llvm::ArrayRef<llvm::StringRef> plannedStatements();
 
 /// A named set of Newton-Schulz coefficients.

@@ -167,6 +167,7 @@ private:
     StringRef name = call.callee.text;
     Def *called = file.findDef(name);
     const FunctionInfo *info = called ? nullptr : findFunction(name);
+    def->draws |= (called && called->draws) || (info && drawsNumbers(info->functionClass));
     if (called) {
       if (called->range.begin >= file.part.begin && called->range.begin <= file.part.end)
         calls.insert({called, call.callee.range}); // no import calls back
@@ -187,19 +188,9 @@ private:
     StringRef name = call.callee.text;
     if (!isFirst(name))
       return;
-    if (llvm::is_contained(plannedFunctions(), name)) {
-      diagnostics.error(call.callee.range, "'" + name + "' is not supported yet");
-      return;
-    }
-    Diagnostic &error = diagnostics.error(call.callee.range, "unknown function '" + name + "'");
-    if (diagnostics.isFull())
-      return;
-    if (std::optional<StringRef> hint = foreignFunctionHint(name))
-      error.withHint(*hint);
-    else if (names.contains(name))
+    Diagnostic &error = reportUnknownFunction(call.callee, &file, diagnostics);
+    if (names.contains(name))
       error.withHint("a product is written '" + name + " * (...)'");
-    else
-      hintNearest(error, name, callableNames(&file));
   }
 
   static constexpr const char *onlyArguments =
@@ -231,9 +222,11 @@ void checkRecursion(const CallsOf &callsOf, Diagnostics &diagnostics) {
     Def *def = ended.back();
     ended.pop_back();
     open.erase(def);
-    for (Def *caller : callers[def])
+    for (Def *caller : callers[def]) {
+      caller->draws |= def->draws;
       if (--open[caller] == 0)
         ended.push_back(caller);
+    }
   }
   // From each that is left, calls lead to a cycle.
   std::set<Def *> visited;

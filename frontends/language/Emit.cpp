@@ -221,7 +221,7 @@ public:
 
   optim::RuleOp run() {
     StringAttr name = builder.getStringAttr(rule.name.text),
-               tall = builder.getStringAttr(rule.name.text + ".tall");
+               tall = builder.getStringAttr(rule.name.text + optim::kTallSuffix.str());
     auto op = optim::RuleOp::create(
         builder, locate(rule.name.range), isTall ? tall : name, hyperparameterNames(), allStates(),
         rule.needsMatrix ? builder.getUnitAttr() : UnitAttr(), /*written=*/FlatSymbolRefAttr(),
@@ -258,7 +258,6 @@ private:
   /// In the first step of a parameter, states that start at no number have that value, rounded to their
   /// type.
   void emitInitialValues() {
-    int64_t draws = 0;
     for (const StateDeclaration &state : rule.states) {
       if (state.start == plan::Initial::Number)
         continue;
@@ -268,40 +267,13 @@ private:
       Value value = state.start == plan::Initial::Param ? param
                     : state.start == plan::Initial::Identity
                         ? emitIdentity(loc, state.shape)
-                        : emitNormal(loc, state.shape, isFirst, draws++);
+                        : emitRandom(loc, plan::Draw::Normal, state.shape, one,
+                                     toShape(loc, isFirst, Shape::One));
       Value initial = toF32(loc, toElement(loc, value, state.element));
       Value condition = toShape(loc, isFirst, state.shape);
       states[&state] =
           arith::SelectOp::create(builder, loc, condition, initial, states.lookup(&state));
     }
-  }
-
-  /// Random numbers of the normal distribution, in the first step alone. The seed is rounded down, and counts
-  /// modulo 2^32.
-  Value emitNormal(Location loc, Shape shape, Value isFirst, int64_t call) {
-    constexpr double half = 1 << 16;
-    const Hyperparameter *seed = nullptr;
-    for (const Hyperparameter &hyper : rule.hyperparameters)
-      if (hyper.name.text == "seed")
-        seed = &hyper;
-    Value rest = math::FloorOp::create(builder, loc, hyperparameters.lookup(seed));
-    // The lower half of what is left, and then what is left above it. A seed that is no number counts as 0.
-    auto takeHalf = [&] {
-      Value scale = constant(loc, half), zero = constant(loc, 0);
-      Value above =
-          math::FloorOp::create(builder, loc, arith::DivFOp::create(builder, loc, rest, scale));
-      Value taken = arith::SubFOp::create(builder, loc, rest,
-                                          arith::MulFOp::create(builder, loc, above, scale));
-      rest = above;
-      Value isNumber = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OGE, taken, zero);
-      Value word = arith::SelectOp::create(builder, loc, isNumber, taken, zero);
-      return toShape(loc, word, Shape::One);
-    };
-    Value low = takeHalf();
-    Value high = takeHalf();
-    Value condition = toShape(loc, isFirst, Shape::One);
-    return optim::NormalOp::create(builder, loc, tensorType(shape, builder.getF32Type()), high, low,
-                                   condition, call);
   }
 
   void addArguments(Block &block) {

@@ -3,6 +3,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
 #include <cmath>
 #include <limits>
 
@@ -224,6 +225,39 @@ Value BodyEmitter::emitPower(const BinaryExpr &binary, Value base) {
   return result;
 }
 
+std::pair<Value, Value> BodyEmitter::emitHalves(Location loc, Value count) {
+  constexpr double half = 1 << 16;
+  FloatAttr literal;
+  if (matchPattern(count, mlir::m_Constant(&literal)) && literal.getValueAsDouble() < half)
+    return {toShape(loc, constant(loc, 0), Shape::One), toShape(loc, count, Shape::One)};
+  Value rest = math::FloorOp::create(builder, loc, count);
+  // The lower half of what is left, and then what is left above it. What is no number counts as 0.
+  auto takeHalf = [&] {
+    Value scale = constant(loc, half), zero = constant(loc, 0);
+    Value above =
+        math::FloorOp::create(builder, loc, arith::DivFOp::create(builder, loc, rest, scale));
+    Value taken = arith::SubFOp::create(builder, loc, rest,
+                                        arith::MulFOp::create(builder, loc, above, scale));
+    rest = above;
+    Value isNumber = arith::CmpFOp::create(builder, loc, CmpFPredicate::OGE, taken, zero);
+    Value word = arith::SelectOp::create(builder, loc, isNumber, taken, zero);
+    return toShape(loc, word, Shape::One);
+  };
+  Value low = takeHalf(), high = takeHalf();
+  return {high, low};
+}
+
+Value BodyEmitter::emitRandom(Location loc, plan::Draw draw, Shape shape, Value at,
+                              Value condition) {
+  auto seed = llvm::find_if(body.hyperparameters,
+                            [](const Hyperparameter &each) { return each.name.text == "seed"; });
+  auto [high, low] = emitHalves(loc, hyperparameters.lookup(&*seed));
+  auto [stepHigh, stepLow] = emitHalves(loc, at);
+  return optim::RandomOp::create(builder, loc, tensorType(shape, builder.getF32Type()), draw, high,
+                                 low, stepHigh, stepLow, condition, draws++, /*element=*/Value(),
+                                 /*key=*/Value());
+}
+
 /// Whether a value is below infinity without its sign, which no NaN is.
 Value BodyEmitter::emitFinite(Location loc, Value value) {
   Value size = math::AbsFOp::create(builder, loc, value);
@@ -305,23 +339,8 @@ Value BodyEmitter::emitOrthogonalize(const CallExpr &call) {
                                : builder.getDenseI64ArrayAttr(options.restarts));
 }
 
-/// Whether a function of the file is called in an expression.
-static bool hasInlined(const Expr &expr) {
-  if (const auto *unary = dyn_cast<UnaryExpr>(&expr))
-    return hasInlined(*unary->operand);
-  if (const auto *binary = dyn_cast<BinaryExpr>(&expr)) {
-    std::vector<const BinaryExpr *> links = chain(*binary);
-    return hasInlined(*links.front()->lhs) ||
-           llvm::any_of(links, [](const BinaryExpr *link) { return hasInlined(*link->rhs); });
-  }
-  const auto *call = dyn_cast<CallExpr>(&expr);
-  return call && (call->inlined || llvm::any_of(call->arguments, [](const ExprPtr &argument) {
-                    return hasInlined(*argument);
-                  }));
-}
-
 void BodyEmitter::emitSizesIn(const Expr &expr) {
-  if (hasInlined(expr))
+  if (findCall(expr, [](const CallExpr &call) { return call.inlined != nullptr; }))
     (void)emit(expr);
 }
 
@@ -365,6 +384,13 @@ Value BodyEmitter::emitCall(const CallExpr &call) {
   case Function::ColsOf:
     emitSizesIn(*call.arguments[0]);
     return emitSize(loc, call.arguments[0]->type.shape.cols);
+  case Function::Uniform:
+    return emitRandom(loc, plan::Draw::Uniform, call.type.shape, step);
+  case Function::Stochastic: {
+    Value exact = toF32(loc, emit(*call.arguments[0]));
+    Value number = emitRandom(loc, plan::Draw::Uniform16, call.type.shape, step);
+    return optim::StochasticOp::create(builder, loc, exact, number);
+  }
   case Function::Decay: {
     // Emitted in separate statements, since C++ leaves open which argument it evaluates first.
     Value parameter = emitTo(*call.arguments[0], call.type.shape);

@@ -22,6 +22,8 @@ constexpr StringRef useCast = "did you mean 'cast(x, dtype)'?";
 constexpr StringRef useTurns = "every k steps is 'step == k * floor(step / k)'";
 constexpr StringRef useLarge = "write a number that f32 can hold, such as 3e38";
 constexpr StringRef useProductOfMatrices = "a product of matrices is written 'a @ b'";
+constexpr StringRef useUniform = "did you mean 'uniform()'?";
+constexpr StringRef useStochastic = "rounding by chance is written 'param = stochastic(x)'";
 constexpr StringRef useZeros = "zeros like x are '0 * x'";
 
 constexpr Entry functionNames[] = {
@@ -114,7 +116,13 @@ constexpr Entry functionNames[] = {
     {"sort", noHint},
     {"trace", noHint},
     {"svd", noHint},
-    {"rand", noHint},
+    {"rand", useUniform},
+    {"rand_like", useUniform},
+    {"random", useUniform},
+    {"stochastic_round", useStochastic},
+    {"stochastic_rounding", useStochastic},
+    {"copy_stochastic", useStochastic},
+    {"copy_stochastic_", useStochastic},
     {"randn", noHint},
 };
 

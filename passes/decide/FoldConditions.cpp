@@ -1,4 +1,4 @@
-//===- FoldConditions.cpp - Decide what depends on a block's sizes alone --===//
+//===- FoldConditions.cpp - Decide what a group's sizes and type say -------===//
 
 #include "passes/decide/CutSpaces.h"
 #include "passes/decide/Passes.h"
@@ -28,27 +28,30 @@ class FoldConditions : public stepc::decide::impl::FoldConditionsBase<FoldCondit
   void runOnOperation() override {
     ModuleOp module = getOperation();
     SymbolTable symbols(module);
-    std::map<std::pair<Operation *, std::vector<SizeEvaluator::Decision>>, RuleOp> copies;
+    std::map<std::tuple<Operation *, std::vector<SizeEvaluator::Decision>, bool>, RuleOp> copies;
     for (auto group : module.getOps<GroupOp>()) {
       auto rule = symbols.lookup<RuleOp>(group.getRule());
       if (rule.getWrittenAttr() || group.getStrategy())
         continue; // decided already
       auto sizes = rule.getBody().getArguments().take_back(3);
+      plan::Group planned = group.toPlan();
       std::vector<SizeEvaluator::Decision> decisions =
-          SizeEvaluator(rule.getBody().front(), sizes, group.toPlan()).decisions;
-      if (decisions.empty())
+          SizeEvaluator(rule.getBody().front(), sizes, planned).decisions;
+      bool isExact = planned.parameterType == plan::DType::F32 && rule.getParameterRounding();
+      if (decisions.empty() && !isExact)
         continue;
-      auto [known, isNew] = copies.try_emplace({rule, decisions});
+      auto [known, isNew] = copies.try_emplace({rule, decisions, isExact});
       if (isNew) {
-        known->second = folded(rule, decisions);
+        known->second = folded(rule, decisions, isExact);
         symbols.insert(known->second, std::next(rule->getIterator()));
       }
       group.setRuleAttr(FlatSymbolRefAttr::get(known->second));
       auto options =
           remark::RemarkOpts::name("conditions-folded").category("optim-fold-conditions");
-      remark::passed(group.getLoc(), options) << remark::metric("group", group.getSymName())
-                                              << remark::metric("rule", rule.getSymName())
-                                              << remark::metric("operations", decisions.size());
+      remark::passed(group.getLoc(), options)
+          << remark::metric("group", group.getSymName())
+          << remark::metric("rule", rule.getSymName())
+          << remark::metric("operations", decisions.size() + isExact);
     }
   }
 
@@ -66,9 +69,14 @@ class FoldConditions : public stepc::decide::impl::FoldConditionsBase<FoldCondit
     }
   }
 
-  /// A copy of a rule in which each of these operations is replaced by one of its operands.
-  static RuleOp folded(RuleOp rule, ArrayRef<SizeEvaluator::Decision> decisions) {
+  /// A copy of a rule in which each of these operations is replaced by one of its operands. If `isExact`, the
+  /// new parameter is not rounded by chance.
+  static RuleOp folded(RuleOp rule, ArrayRef<SizeEvaluator::Decision> decisions, bool isExact) {
     RuleOp copy = stepc::decide::copyOf(rule, ".folded");
+    if (isExact) {
+      Value exact = copy.getParameterRounding().getSource();
+      copy.getBody().front().getTerminator()->setOperand(0, exact);
+    }
     for (auto [number, op] : llvm::enumerate(copy.getBody().front()))
       if (!decisions.empty() && decisions.front().operation == int64_t(number)) {
         op.getResult(0).replaceAllUsesWith(op.getOperand(unsigned(decisions.front().operand)));

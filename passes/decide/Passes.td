@@ -168,7 +168,7 @@ def GroupParameters : Pass<"optim-group-parameters", "::mlir::ModuleOp"> {
 }
 
 def FoldConditions : Pass<"optim-fold-conditions", "::mlir::ModuleOp"> {
-  let summary = "Decide what depends on a block's sizes alone";
+  let summary = "Decide what depends on a group's sizes and type alone";
   let description = [{
     All blocks of a group have the same rows, cols and numel. What a rule computes from these and from
     literals alone is a constant of the group. A `select` of tensors by such a condition is one of its values,
@@ -176,6 +176,9 @@ def FoldConditions : Pass<"optim-fold-conditions", "::mlir::ModuleOp"> {
     operations, and without what only they used: the other matrix operation of a `select`, say. Spaces are
     chosen once more for the copy. Groups for which the same is decided share it. Scalars stay as they are: a
     step computes each of them once per parameter.
+
+    A parameter of f32 holds what an `optim.stochastic` would round, so its group takes a copy of the rule
+    that does not round.
 
     The pass evaluates scalars in f64, as a step does: sums, differences, products, quotients, square roots,
     `abs`, `min`, `max`, comparisons and logic. These have one result on every machine. Other functions are

@@ -244,6 +244,16 @@ class RouteParameters : public decide::impl::RouteParametersBase<RouteParameters
       noteHowAxesAreMatrices(diag, parameter);
       return diag;
     }
+    StochasticOp rounding = claim.rule.getParameterRounding();
+    if (rounding && parameter.getType().isF16()) {
+      auto diag = parameter.emitError("parameter '")
+                  << parameter.getSymName()
+                  << "': expected a bf16 or f32 parameter, because optimizer "
+                  << claim.rule.getSymName() << " rounds it by chance, found f16";
+      diag.attachNote(rounding.getLoc()) << "it is rounded here";
+      diag.attachNote(claim.route.getLoc()) << "route " << claim.route.getSymName() << " claims it";
+      return diag;
+    }
     if (parameter.getShape().size() > 2 && !parameter.isMatrix() && !claim.rule.isElementwise()) {
       auto diag =
           parameter.emitError(

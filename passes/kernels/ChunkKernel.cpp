@@ -267,6 +267,10 @@ Value ChunkKernel::argumentOf(Place place, Type type, Location loc) {
 }
 
 LogicalResult ChunkKernel::readNumbers() {
+  if (llvm::none_of(*body, [](Operation &op) { return optim::dependsOnPlace(&op); }))
+    return success();
+  counted = body->getParentOp()->clone();
+  body = &counted->getRegion(0).front();
   for (auto op : llvm::make_early_inc_range(body->getOps<optim::PositionOp>())) {
     auto place = op.getAxis() == plan::Division::Rows ? Place::RowNumber : Place::ColumnNumber;
     op.replaceAllUsesWith(argumentOf(place, op.getType(), op.getLoc()));
@@ -278,12 +282,11 @@ LogicalResult ChunkKernel::readNumbers() {
   for (Operation &op : body->without_terminator()) {
     if (llvm::all_of(op.getOperands(), [&](Value value) { return uniform.contains(value); }))
       uniform.insert(op.result_begin(), op.result_end());
-    if (auto normal = dyn_cast<optim::NormalOp>(op))
-      for (Value value : {normal.getHigh(), normal.getLow(), normal.getCondition()})
-        if (!uniform.contains(value))
-          return refuse(normal, "a seed and a condition that follow from scalars alone");
+    if (isa<optim::RandomOp>(op) &&
+        llvm::any_of(op.getOperands(), [&](Value value) { return !uniform.contains(value); }))
+      return refuse(&op, "a seed, a step and a condition that follow from scalars alone");
   }
-  for (auto op : body->getOps<optim::NormalOp>()) {
+  for (auto op : body->getOps<optim::RandomOp>()) {
     Builder b(op.getContext());
     op.getElementMutable().assign(argumentOf(Place::ElementNumber, b.getI64Type(), op.getLoc()));
     auto behind = [&] { return unsigned(reads.size() + columns.size()); };
@@ -480,7 +483,7 @@ SmallVector<Value> ChunkEmitter::emitBody(Value row, Value column, int64_t width
   SmallVector<Value> values;
   for (const ChunkOperand &operand : kernel.reads)
     values.push_back(valueOf(operand, row, column, width, alignment));
-  return body.emit(b, values, width);
+  return body.emit(b, values, width, /*isAligned=*/alignment != 0);
 }
 
 void ChunkEmitter::emitElements(Value row, Value column, int64_t width, bool storeStaged,

@@ -83,12 +83,13 @@ private:
   mlir::LogicalResult readOperand(mlir::OpOperand &operand, mlir::AffineMap map,
                                   llvm::SmallVector<ChunkOperand> &list);
   /// Makes the numbers of rows, columns and elements that the body asks for arguments behind those of the
-  /// reads, and the parameter's key the one behind the scalars.
+  /// reads, and the parameter's key the one behind the scalars. The body is then a copy.
   mlir::LogicalResult readNumbers();
   /// The argument of the body for a number, which is made if there is none.
   mlir::Value argumentOf(ChunkOperand::Place place, mlir::Type type, mlir::Location loc);
 
   exec::DispatchChunksOp dispatch;
+  mlir::OwningOpRef<mlir::Operation *> counted; ///< The operation of a body that is a copy.
 };
 
 /// Loads or stores one element (`width` 0) or a vector. 16-bit floats travel as integers: a chip's own

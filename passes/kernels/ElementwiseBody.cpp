@@ -31,23 +31,43 @@ void ElementwiseBody::emitUniform(KernelBuilder &builder, ValueRange uniformArgu
       builder.clone(op, uniform);
 }
 
-Value ElementwiseBody::draw(KernelBuilder &b, optim::NormalOp op, Value element, Type type) {
-  auto choice = scf::IfOp::create(b, b.loc, type, uniform.lookup(op.getCondition()),
-                                  /*withElseRegion=*/true);
+void ElementwiseBody::draw(KernelBuilder &b, optim::RandomOp op, Value element, bool isAligned,
+                           IRMapping &values) {
+  auto operandsOf = [&](optim::RandomOp of) {
+    return kernels::operandsOf(of, [&](Value value) { return uniform.lookup(value); });
+  };
+  DrawOperands operands = operandsOf(op);
+  if (!operands.condition) {
+    SmallVector<optim::RandomOp> together{op};
+    SmallVector<uint32_t> calls{uint32_t(op.getCall())};
+    for (auto each : body.getOps<optim::RandomOp>())
+      if (together.size() < callsAtOnce(op.getDraw(), element) && each != op &&
+          !values.contains(each) && each.getDraw() == op.getDraw() &&
+          each.getElement() == op.getElement() && operandsOf(each) == operands) {
+        together.push_back(each);
+        calls.push_back(uint32_t(each.getCall()));
+      }
+    for (auto [each, numbers] : llvm::zip_equal(
+             together, emitNumbers(b, b.loc, op.getDraw(), element, operands, calls, isAligned)))
+      values.map(each.getResult(), numbers);
+    return;
+  }
+  Type type = op.getType();
+  if (auto vector = dyn_cast<VectorType>(element.getType()))
+    type = vector.clone(type);
+  auto choice = scf::IfOp::create(b, b.loc, type, operands.condition, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(choice.thenBlock());
-  Value seed = emitSeed(b, b.loc, uniform.lookup(op.getHigh()), uniform.lookup(op.getLow()));
-  Value drawn =
-      emitNormal(b, b.loc, element, seed, uniform.lookup(op.getKey()), uint32_t(op.getCall()));
-  scf::YieldOp::create(b, b.loc, drawn);
+  scf::YieldOp::create(
+      b, b.loc, emitNumbers(b, b.loc, op.getDraw(), element, operands, uint32_t(op.getCall())));
   b.setInsertionPointToStart(choice.elseBlock());
   Value none = arith::ConstantOp::create(b, b.loc, b.getZeroAttr(type));
   scf::YieldOp::create(b, b.loc, none);
-  return choice.getResult(0);
+  values.map(op.getResult(), choice.getResult(0));
 }
 
 SmallVector<Value> ElementwiseBody::emit(KernelBuilder &builder, ValueRange arguments,
-                                         int64_t width) {
+                                         int64_t width, bool isAligned) {
   auto typeOf = [&](Type type) -> Type { return width ? VectorType::get(width, type) : type; };
   IRMapping values;
   for (auto [index, value] : llvm::enumerate(arguments))
@@ -64,9 +84,14 @@ SmallVector<Value> ElementwiseBody::emit(KernelBuilder &builder, ValueRange argu
   for (Operation &op : body.without_terminator()) {
     if (llvm::all_of(op.getResults(), [&](Value v) { return uniform.contains(v); }))
       continue;
-    if (auto normal = dyn_cast<optim::NormalOp>(op)) {
-      values.map(normal,
-                 draw(builder, normal, lookup(normal.getElement()), typeOf(normal.getType())));
+    if (auto random = dyn_cast<optim::RandomOp>(op)) {
+      if (!values.contains(random))
+        draw(builder, random, lookup(random.getElement()), isAligned, values);
+      continue;
+    }
+    if (auto rounding = dyn_cast<optim::StochasticOp>(op)) {
+      Value source = lookup(rounding.getSource()), number = lookup(rounding.getUniform());
+      values.map(rounding, emitStochastic(builder, builder.loc, source, number));
       continue;
     }
     for (Value operand : op.getOperands())

@@ -24,13 +24,15 @@ public:
   /// Emits the uniform part once, at the builder's insertion point.
   void emitUniform(KernelBuilder &builder, mlir::ValueRange uniformArguments);
   /// Emits the rest on vectors of `width` elements (0: on scalars). Returns what the region yields.
+  /// `isAligned`: the numbers of elements that it reads begin with a multiple of the width.
   llvm::SmallVector<mlir::Value> emit(KernelBuilder &builder, mlir::ValueRange arguments,
-                                      int64_t width);
+                                      int64_t width, bool isAligned = false);
 
 private:
-  /// Draws numbers where the condition holds, which is the same for all elements.
-  mlir::Value draw(KernelBuilder &builder, optim::NormalOp op, mlir::Value element,
-                   mlir::Type type);
+  /// Draws numbers where the condition holds, which is the same for all elements, and adds them to `values`.
+  /// Without a condition further draws that differ in the call alone are done with them.
+  void draw(KernelBuilder &builder, optim::RandomOp op, mlir::Value element, bool isAligned,
+            mlir::IRMapping &values);
 
   mlir::Block &body;
   unsigned firstUniform;

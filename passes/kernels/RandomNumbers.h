@@ -6,14 +6,30 @@
 
 namespace stepc::kernels {
 
-/// Computes the same numbers as random::normal (runtime/random/Philox.h), as f32. `element` is an i64 or
-/// a vector of i64, and the result has its shape. `seed` is an i32, and `key`, the hash of the parameter's
-/// name, an i64.
-mlir::Value emitNormal(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value element,
-                       mlir::Value seed, mlir::Value key, uint32_t call);
-/// The seed from its two halves, scalars of f32.
-mlir::Value emitSeed(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value high,
-                     mlir::Value low);
+/// What the numbers of a draw depend on beside the element: one value for all elements.
+struct DrawOperands {
+  bool operator==(const DrawOperands &) const = default;
+  mlir::Value high, low;         ///< halves of the seed, f32
+  mlir::Value stepHigh, stepLow; ///< halves of the step, f32
+  mlir::Value condition;         ///< an i1, or null
+  mlir::Value key;               ///< the hash of the parameter's name, an i64
+};
+/// The operands of `op`, each replaced by what `given` says.
+DrawOperands operandsOf(optim::RandomOp op, llvm::function_ref<mlir::Value(mlir::Value)> given);
+
+/// Computes the same numbers as random::number (runtime/random/Philox.h), as f32, for each of the calls.
+/// `element` is an i64, or a vector of i64 that counts up by 1, and the results have its shape. The condition
+/// is not read. `isAligned`: the first element of a vector is a multiple of the vector's size.
+llvm::SmallVector<mlir::Value> emitNumbers(mlir::OpBuilder &builder, mlir::Location loc,
+                                           plan::Draw draw, mlir::Value element,
+                                           const DrawOperands &operands,
+                                           llvm::ArrayRef<uint32_t> calls, bool isAligned = false);
+/// How many calls are best computed at once. A CPU's vector has the counters of several; a GPU's registers are
+/// better used one call after the other.
+size_t callsAtOnce(plan::Draw draw, mlir::Value element);
+/// Rounds f32 to bf16 as optim.stochastic does. `uniform` has the type of `source`.
+mlir::Value emitStochastic(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value source,
+                           mlir::Value uniform);
 
 } // namespace stepc::kernels
 

@@ -41,7 +41,7 @@ struct VerifyLevel : impl::VerifyLevelBase<VerifyLevel> {
     // Kernels are private functions. A public function is a step that was not lowered.
     if (auto function = dyn_cast<func::FuncOp>(op))
       return function.isPrivate();
-    return optim::dependsOnPlace(op) ||
+    return optim::dependsOnPlace(op) || isa<optim::StochasticOp>(op) ||
            llvm::is_contained({"func", "linalg", "memref", "arith", "math"}, dialect);
   }
 

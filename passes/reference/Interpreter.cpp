@@ -96,7 +96,7 @@ std::optional<double> Interpreter::compute(Operation &op, ArrayRef<double> x) {
       .Case([&](arith::OrIOp) { return double(x[0] != 0 || x[1] != 0); })
       .Case([&](arith::XOrIOp) { return double((x[0] != 0) != (x[1] != 0)); })
       // Casts do not round: this interpreter computes what a rule means without roundings.
-      .Case<arith::TruncFOp, arith::ExtFOp>([&](auto) { return x[0]; })
+      .Case<arith::TruncFOp, arith::ExtFOp, optim::StochasticOp>([&](auto) { return x[0]; })
       .Case([&](math::SqrtOp) { return std::sqrt(x[0]); })
       .Case([&](math::RsqrtOp) { return 1.0 / std::sqrt(x[0]); })
       .Case([&](math::FloorOp) { return std::floor(x[0]); })
@@ -149,14 +149,15 @@ LogicalResult Interpreter::runOp(Operation &op) {
     values[result] = std::move(out);
     return success();
   }
-  if (auto normal = dyn_cast<optim::NormalOp>(op)) {
-    auto word = [&](Value value) { return uint32_t(values.at(value).at(0, 0)); };
-    uint32_t seed = word(normal.getHigh()) << 16 | word(normal.getLow());
+  if (auto draw = dyn_cast<optim::RandomOp>(op)) {
+    auto half = [&](Value value) { return uint32_t(values.at(value).at(0, 0)); };
+    uint32_t seed = half(draw.getHigh()) << 16 | half(draw.getLow());
+    uint32_t step = half(draw.getStepHigh()) << 16 | half(draw.getStepLow());
     bool isFull = optim::kindOf(result.getType()) == optim::ValueKind::Full;
     int64_t first = isFull ? firstElement : numberOfBlock * out.rows * out.cols;
-    if (values.at(normal.getCondition()).at(0, 0) != 0)
+    if (!draw.getCondition() || values.at(draw.getCondition()).at(0, 0) != 0)
       for (auto [i, number] : llvm::enumerate(out.data))
-        number = random::normal(uint64_t(first) + i, /*step=*/1, uint32_t(normal.getCall()),
+        number = random::number(draw.getDraw(), uint64_t(first) + i, step, uint32_t(draw.getCall()),
                                 random::keyFor(seed, keyOfName));
     values[result] = std::move(out);
     return success();

@@ -367,8 +367,10 @@ RuleTerms verify::ruleTerms(Terms &terms, optim::RuleOp rule, const plan::Group 
     bool isMaster = start.master >= 0 && int64_t(i) == start.master + 1;
     Value given = isMaster ? body.getTerminator()->getOperand(0) : value;
     Type stored = terms.elementOf(result.before[i]);
-    result.after.push_back(areSizes ? terms.convert(reader.of.lookup(given), stored)
-                                    : terms.unknown(stored));
+    Term made = reader.of.lookup(given);
+    if (i == 0 && stored.isF32())
+      made = terms.beforeStochastic(made);
+    result.after.push_back(areSizes ? terms.convert(made, stored) : terms.unknown(stored));
   }
   return result;
 }

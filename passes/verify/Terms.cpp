@@ -92,6 +92,13 @@ Term Terms::convert(Term value, Type element) {
   return term;
 }
 
+Term Terms::beforeStochastic(Term value) const {
+  const Node &node = nodes[value];
+  if (node.what != "arith.extf" || nodes[node.operands[0]].what != "optim.stochastic")
+    return value;
+  return nodes[node.operands[0]].operands[0];
+}
+
 /// The attributes of an operation, except its space and empty fast-math flags, which change no result.
 static DictionaryAttr detailOf(Operation *op) {
   SmallVector<NamedAttribute> kept;
@@ -290,9 +297,12 @@ std::string Terms::describe(Term term) const {
     auto axis = cast<DictionaryAttr>(node.detail).getAs<optim::BlockAxisAttr>("axis");
     os << "the number of the "
        << (axis && axis.getValue() == plan::Division::Rows ? "row" : "column");
-  } else if (node.what == "optim.normal") {
-    auto call = cast<DictionaryAttr>(node.detail).getAs<IntegerAttr>("call");
-    os << "the random numbers of call " << (call ? call.getInt() : -1);
+  } else if (node.what == "optim.random") {
+    auto detail = cast<DictionaryAttr>(node.detail);
+    auto call = detail.getAs<IntegerAttr>("call");
+    if (auto draw = detail.getAs<optim::DrawAttr>("draw"))
+      os << "the " << plan::name(draw.getValue()) << " numbers of call "
+         << (call ? call.getInt() : -1);
   } else if (node.what == "comm.sum")
     os << "the result of comm.sum by " << cast<IntegerAttr>(node.detail).getInt();
   else

@@ -5,20 +5,32 @@
 // no state, so a number depends on its counter and key alone: not on the rank, thread or chunk that draws it.
 //
 // The key of a parameter's numbers is made of the seed and of a hash of its name (keyFor). The counter is
-// (element, its lower word first; step; draw). A rule's draws are numbered by `call`, and each may take
-// kCountersOfCall counters.
+// (position, its lower word first; step; draw). A rule's draws are numbered by `call`, and each may take
+// kCountersOfCall counters. The position of a normal number is its element. Neighbouring elements share those
+// of uniform numbers.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STEPC_RUNTIME_RANDOM_PHILOX_H
 #define STEPC_RUNTIME_RANDOM_PHILOX_H
 
+#include "runtime/model/Enum.h"
 #include "runtime/plan/Fnv1a.h"
 
 #include <array>
 #include <cstdint>
 #include <string_view>
 
+namespace stepc::plan {
+/// What the numbers of a draw are like. It is no part of a plan, but IR text has its names as it has those of
+/// plans.
+enum class Draw : int64_t { Normal = 0, Uniform = 1, Uniform16 = 2 };
+template <>
+inline constexpr auto kNames<Draw> =
+    std::to_array<std::string_view>({"normal", "uniform", "uniform16"});
+} // namespace stepc::plan
+
 namespace stepc::random {
+using plan::Draw;
 
 inline constexpr int kRounds = 10;
 /// In each round, words 0 and 2 of the counter are multiplied by the factors.
@@ -68,6 +80,35 @@ inline double normal(uint64_t element, uint32_t step, uint32_t call, std::array<
              {uint32_t(element), uint32_t(element >> 32), step, kCountersOfCall * call + i}, key))
       sum += word >> (32 - kUniformBits);
   return double(sum) / (1 << kUniformBits);
+}
+
+inline constexpr int kWords = 4; ///< of a counter
+
+/// Random bits of a uniform number of 24 or of 16 bits.
+inline constexpr int bitsOf(Draw draw) { return draw == Draw::Uniform16 ? 16 : kUniformBits; }
+/// How many of them have room in a word.
+inline constexpr int perWord(Draw draw) { return 32 / bitsOf(draw); }
+/// How many neighbouring elements share a counter. The first ones have its first word.
+inline constexpr int sharing(Draw draw) { return kWords * perWord(draw); }
+
+/// A uniform number k / 2^bits, at least 0 and below 1. For 24 bits k is the upper ones of a word. Of two
+/// elements that share a word, the first has its lower half.
+inline double uniform(Draw draw, uint64_t element, uint32_t step, uint32_t call,
+                      std::array<uint32_t, 2> key) {
+  uint64_t position = element / sharing(draw), number = element % sharing(draw);
+  uint32_t word =
+      philox({uint32_t(position), uint32_t(position >> 32), step, kCountersOfCall * call},
+             key)[number / perWord(draw)];
+  bool isLower = perWord(draw) == 2 && number % 2 == 0;
+  uint32_t bits = isLower ? word & 0xFFFF : word >> (32 - bitsOf(draw));
+  return double(bits) / (1 << bitsOf(draw));
+}
+
+/// The number of a draw for an element.
+inline double number(Draw draw, uint64_t element, uint32_t step, uint32_t call,
+                     std::array<uint32_t, 2> key) {
+  return draw == Draw::Normal ? normal(element, step, call, key)
+                              : uniform(draw, element, step, call, key);
 }
 
 } // namespace stepc::random

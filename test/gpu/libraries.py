@@ -8,6 +8,7 @@ by the first part of their names.
 """
 
 import random
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,6 +53,18 @@ optimizer Muon(lr, momentum = 0.95, weight_decay = 0.1) {
 }
 route {
   Muon(lr = 1e-3) for rest
+}
+"""
+# What AdamW without a master in bf16 is, and what rounding by chance adds.
+NARROW = ADAMW.replace("state m : f32", "state m : bf16").replace("state v : f32", "state v : bf16")
+CHANCE = re.sub(r"(?m)^  (m|v|param) = (.*)$", r"  \1 = stochastic(\2)", NARROW)
+ONE_CHANCE = re.sub(r"(?m)^  param = (.*)$", r"  param = stochastic(\1)", ADAMW)
+NOISY = """
+optimizer Noisy(lr, seed = 3) {
+  state u : f32
+  state z : f32 = normal
+  u = uniform()
+  param = stochastic(param - lr * (grad + z * (u - uniform())))
 }
 """
 ALL_ADAMW = ADAMW + "route {\n  AdamW(lr = 1e-3) for rest\n}\n"
@@ -300,6 +313,9 @@ def timings(small):
     """Without references: they are compared with torch in their own run."""
     yield Case("time.adamw", ALL_ADAMW, manifest(eighth_of_8b(1 if small else 32)) if not small else
                manifest([parameter(f"p{i}", (64, 64)) for i in range(4)]), reference=False)  # fmt: skip
+    narrow = manifest([parameter("w", (1 << 6, 1 << 4) if small else (1 << 14, 1 << 14), "bf16")])
+    for name, rule in (("nearest", NARROW), ("chance", CHANCE), ("wide_nearest", ADAMW), ("wide_chance", ONE_CHANCE)):
+        yield Case(f"time.{name}", rule + "route {\n  AdamW(lr = 1e-3) for rest\n}\n", narrow, reference=False)
     layer = {name: (16, 24) if small else shape for name, shape in LLAMA_8B.items()}
     yield Case("time.muon", MUON, manifest([parameter(name, shape, "bf16") for name, shape in layer.items()]), reference=False)
     yield Case(
@@ -351,6 +367,8 @@ def all_cases(small, dry):
             ("hidden.1.bias", (96,)), ("head", (96, 128)), ("head.scale", (1,)))]  # fmt: skip
         yield Case("example.c_trainer", (EXAMPLES / "c_trainer.optim").read_text(), manifest(plain))
     yield Case("odd", MIXED, manifest(odd_sizes()))
+    claims = '  AdamW(lr = 1e-3) for "*.q.weight", "*.up.weight", "*norm.weight"\n  Noisy(lr = 1e-3) for rest\n'
+    yield Case("draws", CHANCE + NOISY + f"route {{\n{claims}}}\n", manifest(gpt(width + 3, 1, "bf16")))
     yield Case("places", PLACES, manifest(gpt(width + 3, 1, "bf16")))
     yield Case("matrices", MATRICES, manifest(gpt(width + 3, 1, "bf16")))
     yield from rules(1 if small else 4, 6 if small else 14)

@@ -4,6 +4,8 @@
 #include "passes/kernels/gpu/ReduceWay.h"
 #include "runtime/sums/Reduce.h"
 
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+
 using namespace mlir;
 
 namespace stepc::kernels {
@@ -144,12 +146,15 @@ private:
     b.when(b.below(b.thread, kWarp), [&] { way.storePart(all, out); });
   }
 
-  /// Whether every operand with an element per column is aligned for vectors in all rows. If nothing is
-  /// staged, staged operands do not count.
+  /// Whether every operand with an element per column is aligned for vectors in all rows, and the numbers of
+  /// elements are multiples of their width. If nothing is staged, staged operands do not count.
   Value isAligned(Value rows, bool storeStaged) {
     SmallVector<Value> bases, strides;
     for (const auto *list : {&kernel.reads, &kernel.writes})
       for (const ChunkOperand &operand : *list) {
+        if (operand.place == ChunkOperand::Place::ElementNumber)
+          for (auto [number, all] : {std::pair(operand.base, &bases), {operand.stride, &strides}})
+            all->push_back(b.mul(number, b.constant(kWideBytes / kStageWidth)));
         bool leftOut = list == &kernel.writes && !storeStaged && kernel.mayBeAbsent(operand);
         if (!operand.alongColumns() || leftOut)
           continue;
@@ -187,6 +192,10 @@ FailureOr<gpu::GPUFuncOp> addGpuChunkKernel(gpu::GPUModuleOp code, func::FuncOp 
   for (size_t i = 0; i < kernel->each; ++i)
     arguments += isa<exec::ShardsAttr>(kernel->operand(i));
   b.begin(code, function.getSymName(), arguments, /*blocksPerSlot=*/1);
+  // A kernel that draws waits for its memory and computes much, so two blocks have to share a multiprocessor.
+  // By itself ptxas takes registers for one alone.
+  if (!kernel->body->getOps<optim::RandomOp>().empty())
+    b.function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), b.getI32IntegerAttr(2));
   std::unique_ptr<ReduceWay> way = ReduceWay::make(b, reduction, /*exponent=*/0);
   GpuEmitter(*kernel, b, *way).emit(b.function);
   return b.function;

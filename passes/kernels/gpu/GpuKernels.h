@@ -113,8 +113,8 @@ void shareOut(KernelBuilder &b, mlir::Value rows, mlir::Value cols, int64_t widt
               llvm::function_ref<void(mlir::Value, mlir::Value, bool)> body);
 /// Bytes that a thread moves in its widest access, whose address is a multiple of them.
 constexpr int64_t kWideBytes = 16;
-/// Whether all `bases` are multiples of kWideBytes. If there is more than one row, all `strides` (bytes) must
-/// also be multiples.
+/// Whether all `bases`, addresses or i64, are multiples of kWideBytes. If there is more than one row, all
+/// `strides` (bytes) must also be multiples.
 mlir::Value areAligned(KernelBuilder &b, mlir::Value rows, llvm::ArrayRef<mlir::Value> bases,
                        llvm::ArrayRef<mlir::Value> strides);
 /// Runs `body` unless this step skips the parameter.

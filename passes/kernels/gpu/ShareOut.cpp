@@ -29,9 +29,11 @@ Value areAligned(KernelBuilder &b, Value rows, ArrayRef<Value> bases, ArrayRef<V
     return arith::CmpIOp::create(b, b.loc, arith::CmpIPredicate::eq, x, b.constant(y));
   };
   Value all = b.constant(0), apart = all;
-  for (Value base : bases)
-    all = arith::OrIOp::create(b, b.loc, all,
-                               LLVM::PtrToIntOp::create(b, b.loc, b.getI64Type(), base));
+  for (Value base : bases) {
+    if (isa<LLVM::LLVMPointerType>(base.getType()))
+      base = LLVM::PtrToIntOp::create(b, b.loc, b.getI64Type(), base);
+    all = arith::OrIOp::create(b, b.loc, all, base);
+  }
   for (Value stride : strides)
     apart = arith::OrIOp::create(b, b.loc, apart, stride);
   // If there is only one row, its stride may be anything.

@@ -54,20 +54,27 @@ LLVM::LLVMFuncOp functionOf(func::FuncOp kernel, Block &body) {
   IRMapping values;
   values.map(body.getArguments(), made.getArguments().take_front(body.getNumArguments()));
   for (Operation &op : body.without_terminator()) {
-    auto normal = dyn_cast<optim::NormalOp>(op);
-    if (!normal) {
+    auto given = [&](Value value) { return values.lookup(value); };
+    if (auto rounding = dyn_cast<optim::StochasticOp>(op)) {
+      values.map(rounding, emitStochastic(b, b.loc, given(rounding.getSource()),
+                                          given(rounding.getUniform())));
+      continue;
+    }
+    auto random = dyn_cast<optim::RandomOp>(op);
+    if (!random) {
       b.clone(op, values);
       continue;
     }
+    DrawOperands operands = operandsOf(random, given);
+    Value drawn = emitNumbers(b, b.loc, random.getDraw(), given(random.getElement()), operands,
+                              uint32_t(random.getCall()))
+                      .front();
     // There are no branches, so numbers are drawn in every step.
-    auto given = [&](Value value) { return values.lookup(value); };
-    Value seed = emitSeed(b, b.loc, given(normal.getHigh()), given(normal.getLow()));
-    Value drawn = emitNormal(b, b.loc, given(normal.getElement()), seed, given(normal.getKey()),
-                             uint32_t(normal.getCall()));
-    Value none = arith::ConstantOp::create(b, b.loc, b.getZeroAttr(drawn.getType()));
-    values.map(
-        normal.getResult(),
-        arith::SelectOp::create(b, b.loc, given(normal.getCondition()), drawn, none).getResult());
+    if (operands.condition) {
+      Value none = arith::ConstantOp::create(b, b.loc, b.getZeroAttr(drawn.getType()));
+      drawn = arith::SelectOp::create(b, b.loc, operands.condition, drawn, none);
+    }
+    values.map(random.getResult(), drawn);
   }
   for (auto [value, to] : llvm::zip_equal(body.getTerminator()->getOperands(),
                                           made.getArguments().drop_front(body.getNumArguments())))

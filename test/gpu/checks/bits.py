@@ -15,7 +15,7 @@ def compare(machine, case, misaligned):
 
 
 def checks(machine):
-    for case in ("example", "odd", "places", "matrices", "rules"):
+    for case in ("example", "odd", "draws", "places", "matrices", "rules"):
         for name in machine.named(case):
             for misaligned in (False, True):
                 kind = "misaligned" if misaligned else "aligned"

@@ -123,6 +123,26 @@ def muon(machine):
     return text + goal("times torch.optim.Muon's speed", times["torch"] / times["ours"], 1.75), seconds(times)
 
 
+def chance(machine):
+    """AdamW with bf16 parameters, rounded by chance and to the nearest: with states of bf16 that are rounded as
+    well, 14 bytes of memory per element, and with states of f32, 22 bytes.
+    """
+    names = ("nearest", "chance", "wide_nearest", "wide_chance")
+    bounds = {name: Bound(machine, f"time.{name}") for name in names}
+    times = interleaved(machine.place, {name: bound.run for name, bound in bounds.items()}, 6)
+    elements = bounds["chance"].elements
+    for bound in bounds.values():
+        bound.close()
+    parts = []
+    for before, name, what in ((*names[:2], "states of bf16"), (*names[2:], "states of f32")):
+        ratio = times[name] / times[before]
+        parts.append(
+            f"{1e3 * times[name]:.3f} ms, {ratio:.3f} times rounding to nearest with {what} (goal 1.1: "
+            f"{'met' if ratio <= 1.1 else 'missed'})"
+        )
+    return f"{elements / 1e6:.0f}e6 elements in " + ", in ".join(parts), {"elements": elements, **seconds(times)}
+
+
 def host(machine):
     """What the host spends on a step of 400 parameters; the queue never fills up."""
     bound, replayed = Bound(machine, "time.host"), Bound(machine, "time.host", graph=True)
@@ -179,7 +199,7 @@ def iterations(machine, shape):
 
 
 def checks(machine):
-    for function in (host, adamw, muon):
+    for function in (host, adamw, chance, muon):
         yield Check(f"time.{function.__name__}", 60, lambda function=function: function(machine))
     shapes = {name.split(".")[2] for name in machine.named("time") if name.startswith("time.product")}
     for shape in sorted(shapes, key=lambda shape: int(shape.split("x")[1])):

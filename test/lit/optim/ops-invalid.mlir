@@ -481,16 +481,16 @@ func.func @f() {
 // Numbers are drawn for the elements of a block.
 func.func @f(%seed: tensor<1x1xf32>, %first: tensor<1x1xi1>) {
   // expected-error @below {{expected a value for each element of a block, or of a matrix of other sizes, found 'tensor<?x1xf32>'}}
-  %0 = optim.normal %seed, %seed if %first call 0 : tensor<1x1xf32>, tensor<1x1xi1> to tensor<?x1xf32>
+  %0 = optim.random normal seed %seed, %seed step %seed, %seed if %first : tensor<1x1xi1> call 0 : tensor<1x1xf32> to tensor<?x1xf32>
   return
 }
 
 // -----
 
-// All elements have one seed and one condition.
+// All elements have one seed, one step and one condition.
 func.func @f(%seed: tensor<1x1xf32>, %first: tensor<?x?xi1>) {
-  // expected-error @below {{expected a seed and a condition of one value, found 'tensor<?x?xi1>'}}
-  %0 = optim.normal %seed, %seed if %first call 0 : tensor<1x1xf32>, tensor<?x?xi1> to tensor<?x?xf32>
+  // expected-error @below {{expected a seed, a step and a condition of one value, found 'tensor<?x?xi1>'}}
+  %0 = optim.random normal seed %seed, %seed step %seed, %seed if %first : tensor<?x?xi1> call 0 : tensor<1x1xf32> to tensor<?x?xf32>
   return
 }
 
@@ -499,7 +499,25 @@ func.func @f(%seed: tensor<1x1xf32>, %first: tensor<?x?xi1>) {
 // A call has four counters.
 func.func @f(%seed: f32, %first: i1) {
   // expected-error @below {{expected a call from 0 to 1073741823, found 1073741824}}
-  %0 = optim.normal %seed, %seed if %first call 1073741824 : f32, i1 to f32
+  %0 = optim.random normal seed %seed, %seed step %seed, %seed if %first : i1 call 1073741824 : f32 to f32
+  return
+}
+
+// -----
+
+// Numbers of all elements come from one seed.
+func.func @f(%seed: tensor<?x1xf32>) {
+  // expected-error @below {{expected a seed, a step and a condition of one value, found 'tensor<?x1xf32>'}}
+  %0 = optim.random uniform seed %seed, %seed step %seed, %seed call 0 : tensor<?x1xf32> to tensor<?x?xf32>
+  return
+}
+
+// -----
+
+// Each element is rounded by its own number.
+func.func @f(%x: tensor<?x?xf32>) {
+  // expected-error @below {{expected a result of the source's extents, found 'tensor<?x1xbf16>' of 'tensor<?x?xf32>'}}
+  %0 = optim.stochastic %x, %x : tensor<?x?xf32> to tensor<?x1xbf16>
   return
 }
 

@@ -204,9 +204,11 @@ optim.rule @Reads hyperparameters [] states [] {
 // Where an element stands, and what is drawn for it.
 // CHECK: %[[R:.*]] = optim.position rows : tensor<?x1xf32>
 // CHECK: optim.position columns : tensor<1x?xf32>
-// CHECK: optim.normal %{{.*}}, %{{.*}} if %{{.*}} call 3 : tensor<1x1xf32>, tensor<1x1xi1> to tensor<?x?xf32>
+// CHECK: optim.random normal seed %{{.*}}, %{{.*}} step %{{.*}}, %{{.*}} if %{{.*}} : tensor<1x1xi1> call 3 : tensor<1x1xf32> to tensor<?x?xf32>
+// CHECK: optim.random uniform seed %{{.*}}, %{{.*}} step %{{.*}}, %{{.*}} call 4 : tensor<1x1xf32> to tensor<?x?xf32>
+// CHECK: optim.stochastic %{{.*}}, %{{.*}} : tensor<?x?xf32> to tensor<?x?xbf16>
 // GENERIC: "optim.position"() <{axis = #optim.block_axis<rows>}> : () -> tensor<?x1xf32>
-// GENERIC: "optim.normal"({{.*}}) <{call = 3 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>}>
+// GENERIC: "optim.random"({{.*}}) <{call = 3 : i64, draw = #optim.draw<normal>, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 0, 0>}>
 optim.rule @Places hyperparameters [] states [#optim.state<"z", f32, full, 0.0 : f64, false start = normal>] {
 ^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %z: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
   %r = optim.position rows : tensor<?x1xf32>
@@ -214,17 +216,23 @@ optim.rule @Places hyperparameters [] states [#optim.state<"z", f32, full, 0.0 :
   %all = optim.broadcast %r : tensor<?x1xf32> to tensor<?x?xf32>
   %high = optim.splat %step : tensor<1x1xf32>
   %one = arith.cmpf oeq, %high, %high : tensor<1x1xf32>
-  %n = optim.normal %high, %high if %one call 3 : tensor<1x1xf32>, tensor<1x1xi1> to tensor<?x?xf32>
-  %p = arith.mulf %all, %n : tensor<?x?xf32>
+  %n = optim.random normal seed %high, %high step %high, %high if %one : tensor<1x1xi1> call 3 : tensor<1x1xf32> to tensor<?x?xf32>
+  %q = arith.mulf %all, %n : tensor<?x?xf32>
+  %u = optim.random uniform seed %high, %high step %high, %high call 4 : tensor<1x1xf32> to tensor<?x?xf32>
+  %s = optim.stochastic %q, %u : tensor<?x?xf32> to tensor<?x?xbf16>
+  %p = arith.extf %s : tensor<?x?xbf16> to tensor<?x?xf32>
   optim.yield %p, %n : tensor<?x?xf32>, tensor<?x?xf32>
 }
 // In a region of one element, and in a kernel, which knows the element and the key.
 // CHECK: optim.position rows : f32
-// CHECK: optim.normal %{{.*}}, %{{.*}} if %{{.*}} call 0 at %{{.*}} : i64 of %{{.*}} : i64 : f32, i1 to f32
+// CHECK: optim.random normal seed %{{.*}}, %{{.*}} step %{{.*}}, %{{.*}} if %{{.*}} : i1 call 0 at %{{.*}} : i64 of %{{.*}} : i64 : f32 to f32
+// CHECK: optim.stochastic %{{.*}}, %{{.*}} : f32 to bf16
 func.func @element(%high: f32, %low: f32, %first: i1, %element: i64, %key: i64) -> f32 {
   %r = optim.position rows : f32
-  %n = optim.normal %high, %low if %first call 0 at %element : i64 of %key : i64 : f32, i1 to f32
-  %p = arith.mulf %r, %n : f32
+  %n = optim.random normal seed %high, %low step %low, %high if %first : i1 call 0 at %element : i64 of %key : i64 : f32 to f32
+  %s = optim.stochastic %r, %n : f32 to bf16
+  %w = arith.extf %s : bf16 to f32
+  %p = arith.mulf %w, %n : f32
   return %p : f32
 }
 

@@ -4,8 +4,8 @@
 // RUN: stepc-opt --exec-verify-program %t.mlir -o /dev/null
 
 // RUN: sed 's/kind = rectangle_chunks/kind = shard_chunks/' %t.mlir | %{check} RUNS
-// RUNS: error: 'exec.dispatch_chunks' op expected rows that say where an element stands for optim.normal, found shard_chunks of full values
+// RUNS: error: 'exec.dispatch_chunks' op expected rows that say where an element stands for optim.random, found shard_chunks of full values
 // RUN: sed '/func.func/,$s/optim.position rows/optim.position columns/' %t.mlir | %{check} AXIS
 // AXIS: error: 'exec.dispatch_chunks' op expected what rule @Places makes of {{.*}}, with the number of the row, found the number of the column in its place
 // RUN: sed '/func.func/,$s/call 0/call 1/' %t.mlir | %{check} CALL
-// CALL: error: 'exec.dispatch_chunks' op expected what rule @Places makes of {{.*}}, with the random numbers of call 0, found the random numbers of call 1 in its place
+// CALL: error: 'exec.dispatch_chunks' op expected what rule @Places makes of {{.*}}, with the normal numbers of call 0, found the normal numbers of call 1 in its place

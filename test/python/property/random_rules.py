@@ -37,9 +37,9 @@ class Rule:
 class Generator:
     """One rule. `elementwise` rules have no reduction and no matrix; `vector` rules fit any shape."""
 
-    def __init__(self, random, name, flavor, idle, forms):
+    def __init__(self, random, name, flavor, idle, forms, chances):
         self.random, self.name, self.flavor, self.idle = random, name, flavor, idle
-        self.forms = forms
+        self.forms, self.chances = forms, chances
         self.values = {"grad": "full", "param": "full"}
         self.conditions = {}  # lets that hold a condition: name → kind
         self.states, self.lines = {}, []
@@ -242,6 +242,8 @@ class Generator:
             self.positions()
         step = "param = decay(param, lr, 0.1) - lr * 9 * u / (9 + abs(u))"
         self.lines.append("param = param" if self.idle and self.chance(0.05) else step)
+        if self.chances:
+            self.random_numbers(may_round=not master)
         if master:
             self.lines.insert(0, "master : f32")
         if self.forms and self.flavor != "elementwise":
@@ -269,6 +271,18 @@ class Generator:
                     self.lines.insert(-1, f"{name} = clamp({name} + {value}, -90, 90)")
                 other = self.random.choice(["col", "row", self.small(kind, 1)])
                 self.lines[-1] += f" + select({place} < {other}, {value}, 0) * {self.leaf('full')}"
+
+    def random_numbers(self, may_round):
+        """Lets rules draw numbers, and round states of bf16 and the parameter by chance."""
+        with self.drawn_from_text("random numbers\n"):
+            if self.chance(0.9):
+                self.lines[-2] += f" + uniform() * {self.leaf('full')}"
+            rounds = [f"{name} = " for name, (dtype, kind) in self.states.items() if (dtype, kind) == ("bf16", "full")]
+            rounds += ["param = "] if may_round else []
+            for index, line in enumerate(self.lines):
+                for target in rounds:
+                    if line.startswith(target) and line != "param = param" and self.chance(0.7):
+                        self.lines[index] = f"{target}stochastic({line.removeprefix(target)})"
 
     def metrics(self):
         """Adds metrics to some rules."""
@@ -331,10 +345,11 @@ def random_form(options, steps, cores):
     return f", form = {form}, restarts = {restarts}"
 
 
-def random_rule(random, name, flavor, idle=False, forms=False):
+def random_rule(random, name, flavor, idle=False, forms=False, chances=False):
     """`flavor`: "elementwise", "vector" (any shape, reductions of everything) or "matrix". `idle`: some leave
     the parameter alone; then nothing may need a whole matrix, whatever the flavor. `forms`: orthogonalize may
-    have a form; if it is ON_CORES, one that targets with tensor cores take. Such rules may also have metrics."""
-    rule = Generator(random, name, flavor, idle, forms).make()
+    have a form; if it is ON_CORES, one that targets with tensor cores take. Such rules may also have metrics. `chances`: rules draw random numbers, which
+    depend on the parameter's name. No parameter is f16."""
+    rule = Generator(random, name, flavor, idle, forms, chances).make()
     named = any(word in rule.text for word in ("row", "col", "over =", "orthogonalize"))
     return Rule(rule.name, rule.text, named, rule.elementwise, rule.states)

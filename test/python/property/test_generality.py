@@ -36,7 +36,7 @@ ELEMENTWISE = {
     "sqrt": ("sqrt(p)", 1), "rsqrt": ("rsqrt(p)", 2), "abs": ("abs(grad)", 0), "sign": ("sign(grad)", 0),
     "exp": ("exp(grad)", 4), "log": ("log(p)", 3), "min": ("min(grad, param)", 0),
     "max": ("max(grad, param)", 0), "clamp": ("clamp(grad, -0.5, 0.25)", 0), "lerp": ("lerp(grad, param, 0.3)", 4),
-    "floor": ("floor(4 * grad)", 0),
+    "floor": ("floor(4 * grad)", 0), "uniform": ("grad * uniform()", 1),
     "finite": ("select(finite(grad), grad, param)", 0),
     "select": ("select(grad > 0, param, grad)", 0), "cast_f32": ("cast(grad, f32)", 0),
     "momentum": ("momentum(grad, param, 0.9)", 2), "decay": ("decay(param, 0.1, 0.5)", 1),
@@ -100,8 +100,11 @@ def specification():
     text, claims = "", ""
     for name, (expression, kind, _) in rules().items():
         positive = "  let p = 0.25 + abs(param)\n" if re.search(r"\bp\b", expression) else ""
+        new = "param - lr * v"
+        if name == "e_uniform":  # parameters here are f32, which it leaves as they are
+            new = f"stochastic({new})"
         text += (f"optimizer {name}(lr) {{\n  state v : f32{kind}\n{positive}  v = {expression}\n"
-                 f"  param = param - lr * v\n}}\n")  # fmt: skip
+                 f"  param = {new}\n}}\n")  # fmt: skip
         claims += f'  {name}(lr = 0.5) for "{name}.*"\n'
     return f"{text}route {{\n{claims}}}\n"
 

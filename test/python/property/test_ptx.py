@@ -61,13 +61,19 @@ def ptx(request, tmp_path_factory):
         manifest.write_text(json.dumps({"version": 1, "meshes": [mesh], "parameters": parameters}))
     stepc("compile", ROOT / "examples" / f"{name}.optim", "-m", manifest, "--emit", "exec", "-o", folder,
           "--target", ",".join(["cuda:sm_80", *products]))  # fmt: skip
-    command = [STEPC.parent / "stepc-opt", folder / f"{name}.mlir", "--exec-kernels-to-gpu", "--stepc-ptx"]
-    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    (assembly,) = re.findall(r'assembly = "((?:[^"\\]|\\.)*)"', text)
-    file = folder / f"{name}.ptx"
-    file.write_text(re.sub(r"\\([0-9A-F]{2})", lambda m: chr(int(m[1], 16)), assembly).rstrip("\0"))
+    file = made_of(folder / f"{name}.mlir")
     on_tensor_cores = [name for name in entries(file) if name.endswith("_tensorcore")]
     assert bool(on_tensor_cores) == (name != "train_gpt" and not products), list(entries(file))
+    return file
+
+
+def made_of(program):
+    """The PTX file of a program of level exec."""
+    command = [STEPC.parent / "stepc-opt", program, "--exec-kernels-to-gpu", "--stepc-ptx"]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    (assembly,) = re.findall(r'assembly = "((?:[^"\\]|\\.)*)"', text)
+    file = program.with_suffix(".ptx")
+    file.write_text(re.sub(r"\\([0-9A-F]{2})", lambda m: chr(int(m[1], 16)), assembly).rstrip("\0"))
     return file
 
 
@@ -205,3 +211,38 @@ def test_machine_code(ptx, chip):
             assert not re.search(r"\bfma\.rn\.f64", text) and sums == products == 0, (name, machine)
             continue
         assert (products, sums) == (said["mul"], said["add"] + said["sub"]), (name, said, machine)
+
+
+DRAWS = """optimizer Narrow(lr, beta1 = 0.9, beta2 = 0.95, eps = 1e-8) {
+  state m : bf16
+  state v : bf16
+  m = stochastic(lerp(m, grad, 1 - beta1))
+  v = stochastic(lerp(v, grad * grad, 1 - beta2))
+  param = stochastic(param - lr * (m / (sqrt(v) + eps)) * (0.5 + uniform()))
+}
+route {
+  Narrow(lr = 1e-3) for rest
+}
+"""
+
+
+@pytest.mark.parametrize("chip", FIRST)
+def test_two_blocks_that_draw_share_a_multiprocessor(tmp_path, chip):
+    (tmp_path / "draws.optim").write_text(DRAWS)
+    one = {"name": "w", "shape": [64, 64], "dtype": "bf16", "mesh": "one", "placements": ["R"]}
+    meshes = [{"name": "one", "axes": [{"name": "x", "size": 1}]}]
+    (tmp_path / "m.json").write_text(json.dumps({"version": 1, "meshes": meshes, "parameters": [one]}))
+    stepc("compile", tmp_path / "draws.optim", "-m", tmp_path / "m.json", "--emit", "exec", "-o", tmp_path, "--target", f"cuda:{chip}")
+    file = made_of(tmp_path / "draws.mlir")
+    (kernel,) = (text for name, text in entries(file).items() if "elementwise" in name)
+    # Eight aligned elements share three counters of roundings and have two of uniform(). Others have four each. A
+    # counter takes 20 products.
+    assert 0 < len(re.findall(r"mul\.hi\.u32", kernel)) <= 20 * (3 + 2 + 4)
+    done = subprocess.run(
+        [tool("ptxas"), "-v", f"-arch={chip}", file, "-o", tmp_path / "cubin"], capture_output=True, text=True, check=True
+    )
+    usage = re.search(
+        r"entry function 'Narrow_elementwise_bf16'.*?(\d+) bytes stack frame, (\d+) bytes spill stores.*?Used (\d+) registers",
+        done.stderr, flags=re.DOTALL,
+    )  # fmt: skip
+    assert usage[1] == usage[2] == "0" and int(usage[3]) <= 128, done.stderr

@@ -1,7 +1,6 @@
 """States that start at random numbers, or at the identity matrix: equal to NumPy bit for bit, wherever the elements are.
 
-NumPy's Philox here is written from the paper (Salmon and others, SC 2011), and is held against the known answers of
-Random123.
+NumPy's Philox (draws.py) is held against the known answers of Random123.
 """
 
 import json
@@ -9,28 +8,11 @@ import json
 import numpy as np
 import pytest
 from compiler import STEPC, CompilerFailed, run, save, stepc, tensor
+from draws import normal, philox
 from test_generality import PLACEMENTS, inputs, manifest, step
 from test_positions import ALL, bucketed
 
 pytestmark = pytest.mark.skipif(not STEPC.is_file(), reason="build/bin/stepc was not built")
-
-FACTORS, GROWTH = (0xD2511F53, 0xCD9E8D57), (0x9E3779B9, 0xBB67AE85)
-MASK = np.uint64(0xFFFFFFFF)
-
-
-def philox(counter, key):
-    """Four words for each counter, an array of shape (n, 4)."""
-    words = np.array(counter, np.uint64).T.copy()
-    keys = [int(word) for word in key]
-    for _ in range(10):
-        a, b = np.uint64(FACTORS[0]) * words[0], np.uint64(FACTORS[1]) * words[2]
-        words = np.stack([
-            (b >> np.uint64(32)) ^ words[1] ^ np.uint64(keys[0]), b & MASK,
-            (a >> np.uint64(32)) ^ words[3] ^ np.uint64(keys[1]), a & MASK,
-        ])  # fmt: skip
-        keys = [(word + more) % 2**32 for word, more in zip(keys, GROWTH, strict=True)]
-    return words.T
-
 
 def test_philox_has_the_known_answers():
     ones, pi = 2**32 - 1, [0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344, 0xA4093822, 0x299F31D0]
@@ -40,25 +22,6 @@ def test_philox_has_the_known_answers():
         (pi[:4], pi[4:], [0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1]),
     ]:
         assert philox([counter], key).tolist() == [wanted]
-
-
-def key_of(name, seed):
-    """FNV-1a of the name: its upper half changes the seed, the lower half is the second word."""
-    state = 0xCBF29CE484222325
-    for byte in name.encode():
-        state = (state ^ byte) * 0x100000001B3 % 2**64
-    return seed ^ (state >> 32), state % 2**32
-
-
-def normal(name, count, seed=0, call=0):
-    """The numbers of a parameter's elements."""
-    total = np.full(count, 6 - (6 << 24), np.int64)
-    for part in range(3):
-        elements = np.arange(count, dtype=np.uint64)
-        counters = np.stack([elements & MASK, elements >> np.uint64(32), np.full(count, 1, np.uint64),
-                             np.full(count, 4 * call + part, np.uint64)], axis=1)  # fmt: skip
-        total += (philox(counters, key_of(name, seed)) >> np.uint64(8)).astype(np.int64).sum(axis=1)
-    return total.astype(np.float32) * np.float32(2.0**-24)
 
 
 RULES = {

@@ -23,7 +23,9 @@ TEST(NameErrors, All) {
       {"let x = lr(3)",
        {"2:9: error: expected a function, found the value 'lr'",
         "  1:13: note: it is declared here", "  hint: a product is written 'lr * (...)'"}},
-      {"let x = stochastic_round(grad)", {"2:9: error: 'stochastic_round' is not supported yet"}},
+      {"let x = stochastic_round(grad)",
+       {"2:9: error: unknown function 'stochastic_round'",
+        "  hint: rounding by chance is written 'param = stochastic(x)'"}},
       {"let x = y\nlet y = lr",
        {"2:9: error: 'y' is used before it is declared", "  3:5: note: the declaration is here"}},
       {"let x = x + 1",
@@ -346,7 +348,8 @@ TEST(Errors, OnesThatFollowFromOthersAreLeftOut) {
   EXPECT_THAT(check("optimizer O(lr) { param = stochastic_round(param - lr * grad, bf16) }\n"
                     "route { O(lr = 1) for rest }\n")
                   .messages(),
-              ElementsAre("1:27: error: 'stochastic_round' is not supported yet"));
+              ElementsAre("1:27: error: unknown function 'stochastic_round'",
+                          "  hint: rounding by chance is written 'param = stochastic(x)'"));
 }
 
 TEST(Warnings, All) {
@@ -450,6 +453,75 @@ TEST(States, ARuleThatDrawsHasASeed) {
   EXPECT_THAT(claims[1].values, ElementsAre(3, 1));
 }
 
+TEST(States, RandomNumbers) {
+  const std::string elsewhere =
+      "error: expected 'stochastic' as the whole right side of an assignment to 'param' or to a "
+      "state of bf16, found it elsewhere";
+  const std::string hint = "  hint: it rounds what is stored: 'param = stochastic(...)'";
+  expectMessages({
+      {"let x = uniform() - 0.5\nstate m : bf16\nm = stochastic(m + x * seed)", {}},
+      {"let x = grad\nrepeat 2 {\n  x = x * uniform()\n}\nstate m : f32\nm = m + x", {}},
+      {"state m : bf16\nrepeat 2 {\n  m = stochastic(m + grad)\n}", {}},
+      {"state q : bf16[rows, rows]\nq = stochastic(q + grad @ transpose(grad))", {}},
+      {"let x = uniform(3)", {"2:9: error: expected 0 arguments of 'uniform', found 1"}},
+      {"let x = uniform() < seed\nlet seed = 3\nstate m : f32\nm = select(x, m, grad)",
+       {"3:5: error: 'seed' is declared twice",
+        "  2:9: note: random numbers have the hyperparameter 'seed'",
+        "  hint: take another name, or declare the hyperparameter: 'seed = 0'"}},
+      {"state m : bf16\nm = 0.5 * stochastic(grad)", {"3:11: " + elsewhere, hint}},
+      {"let x = stochastic(grad)", {"2:9: " + elsewhere, hint}},
+      {"state m : bf16\nm = stochastic(stochastic(grad))", {"3:16: " + elsewhere, hint}},
+      {"state m : bf16\nm = stochastic(lr)", {"3:16: error: expected a tensor, found a scalar"}},
+      {"state m : f32\nm = stochastic(m + grad)",
+       {"3:5: error: expected a state of bf16 for 'stochastic', found the f32 state 'm'",
+        "  2:1: note: the state is declared here", "  hint: f32 holds the value as it is"}},
+      {"state m : f16\nm = stochastic(m + grad)",
+       {"3:5: error: expected a state of bf16 for 'stochastic', found the f16 state 'm'",
+        "  2:1: note: the state is declared here"}},
+      {"state m : bf16[rows]\nm = stochastic(max(grad, over = columns))",
+       {"3:5: error: expected a state of matrices for 'stochastic', found one value per row",
+        "  2:1: note: the state is declared here", "  hint: so few numbers can be kept in f32"}},
+      {"state m : bf16\nm = stochastic(max(grad, over = columns))",
+       {"3:5: error: expected a tensor shaped like the parameter for 'm', found one value per row",
+        "  2:1: note: the state is declared here",
+        "  hint: a state that is smaller is declared so: 'bf16[rows]'"}},
+      {"state m : f32\nm = m + uniform\nlet stochastic = 3",
+       {"3:9: error: unknown name 'uniform'", "  hint: 'uniform' is a function: uniform(...)"}},
+  });
+  EXPECT_THAT(
+      check("optimizer A(lr) {\n  master : f32\n  param = stochastic(param - lr * grad)\n}\n")
+          .messages(),
+      ElementsAre("3:11: error: expected no 'stochastic' for 'param' beside a master, "
+                  "which is f32 and keeps the value as it is",
+                  "  2:3: note: the master is declared here", "  hint: leave out one of them"));
+  EXPECT_THAT(
+      check("model() {\n  grad = grad * uniform()\n}\n" + rule("")).messages(),
+      ElementsAre(
+          "2:17: error: expected no 'uniform' in a model",
+          "  hint: all parameters of a model count as one vector, without rows and columns"));
+  EXPECT_THAT(check("def half(x) = stochastic(x / 2)\noptimizer A(lr) {\n"
+                    "  param = half(param - lr * grad)\n}\n")
+                  .messages(),
+              ElementsAre("1:15: " + elsewhere, "  3:11: note: in this call of 'half'", hint));
+  // The words are names where a declaration takes them.
+  EXPECT_THAT(check("optimizer A(uniform, stochastic = 2) {\n  state seed : f32\n"
+                    "  seed = seed * stochastic + grad\n  param = param - uniform * seed\n}\n"
+                    "def stochastics(uniform) = 2 * uniform\n")
+                  .messages(),
+              IsEmpty());
+  // A function of the file hides that of the language, and draws nothing.
+  EXPECT_THAT(check("def uniform() = 3\noptimizer A(lr) {\n  let seed = uniform()\n"
+                    "  param = param - lr * seed * grad\n}\n")
+                  .messages(),
+              IsEmpty());
+  // Functions that draw, in any order, give their callers a seed.
+  Result result = check("optimizer A(lr) {\n  param = param - lr * (grad + noise(0.5))\n}\n"
+                        "def noise(x) = x * centered()\ndef centered() = uniform() - 0.5\n"
+                        "route {\n  A(lr = 1, seed = 4) for rest\n}\n");
+  EXPECT_THAT(result.messages(), IsEmpty());
+  EXPECT_THAT(result.file->route()->claims[0].values, ElementsAre(1, 4));
+}
+
 TEST(Names, PositionsAreValuesOfMatrices) {
   expectMessages({
       {"state r : f32[rows]\nr = r + row", {}},
@@ -511,6 +583,7 @@ TEST(States, StartAtTheParameter) {
        {"2:17: error: expected a number, found 'parm'", "  hint: did you mean 'param'?"}},
       {"state z : f32 = identity\nz = z - grad", {}},
       {"state z : f32 = normal\nlet x = z * seed\nz = x - grad", {}},
+      {"state z : f32\nlet x = seed * uniform()\nz = z + x - grad", {}},
       {"state z : f32[cols] = normal\nz = mean(grad, over = rows) + z",
        {"2:23: error: expected a number, because 'z' has one value per column, found 'normal'",
         "  2:1: note: the state is declared here",

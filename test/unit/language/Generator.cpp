@@ -65,7 +65,7 @@ std::string Generator::tensor(unsigned depth) {
     return tensors[pick(static_cast<unsigned>(tensors.size()))];
   std::string a = tensor(depth - 1), b = tensor(depth - 1);
   if (!inModel && chance(4))
-    return a + " * " + oneOf({"row", "col"});
+    return a + " * " + oneOf({"row", "col", "uniform()"});
   if (functions && chance(8))
     return "f" + std::to_string(pick(functions)) + "(" + a + "," + space() + b + ")";
   if (!modelValues.empty() && !inModel && chance(10))
@@ -200,7 +200,8 @@ std::string Generator::optimizer(unsigned index) {
                      (chance(30) ? "-" : "") + number() + (chance(30) ? "," : "") + ")" + space() +
                      (chance(20) ? " wide" + space() : "") + "{" + lineEnd();
   unsigned states = pick(4);
-  if (chance(30))
+  bool hasMaster = chance(30);
+  if (hasMaster)
     text += "master:f32" + lineEnd();
   for (unsigned i = 0; i < states; ++i) {
     std::string name = "s" + std::to_string(i);
@@ -234,7 +235,10 @@ std::string Generator::optimizer(unsigned index) {
   while (chance(20))
     text += space() + "metric n" + std::to_string(names++) + space() + "=" +
             (chance(50) ? variable(2) : "norm(" + tensor(2) + ")") + lineEnd();
-  return text + "param = param - lr *" + tensor(3) + lineEnd() + "}" + lineEnd();
+  std::string result = "param - lr *" + tensor(3);
+  if (!hasMaster && chance(20))
+    result = "stochastic(" + result + ")";
+  return text + "param = " + result + lineEnd() + "}" + lineEnd();
 }
 
 std::string Generator::route(unsigned rules) {
