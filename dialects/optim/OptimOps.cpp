@@ -157,7 +157,7 @@ static Type narrowed(Type type) {
 }
 
 void StochasticOp::build(OpBuilder &builder, OperationState &state, Value source, Value uniform) {
-  build(builder, state, narrowed(source.getType()), source, uniform);
+  build(builder, state, narrowed(source.getType()), source, uniform, /*ofParameter=*/false);
 }
 
 LogicalResult StochasticOp::verify() {

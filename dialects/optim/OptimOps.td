@@ -134,7 +134,7 @@ def Optim_RuleOp : Optim_Op<"rule", [Symbol, IsolatedFromAbove, HasParent<"::mli
     bool countsLines();
     /// Whether an element's result depends on where it stands: in its block, or among all of its parameter.
     bool countsElements();
-    /// The operation that rounds the new parameter by chance. Null if the parameter's type rounds it.
+    /// The operation that rounds the new parameter by chance. Null if there is none.
     StochasticOp getParameterRounding();
     /// The name of the rule that the user wrote: of this one, or of the one that it is a copy of.
     ::llvm::StringRef getWrittenName() { return getWritten().value_or(getSymName()); }

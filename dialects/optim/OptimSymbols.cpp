@@ -323,8 +323,10 @@ bool RuleOp::countsElements() {
 }
 
 StochasticOp RuleOp::getParameterRounding() {
-  auto widened = getBody().front().getTerminator()->getOperand(0).getDefiningOp<arith::ExtFOp>();
-  return widened ? widened.getIn().getDefiningOp<StochasticOp>() : StochasticOp();
+  for (auto rounding : getBody().getOps<StochasticOp>())
+    if (rounding.getOfParameter())
+      return rounding;
+  return {};
 }
 
 /// Verifies that all patterns are well-formed, and that each optional pattern is in one of the two lists.

@@ -70,7 +70,8 @@ def Optim_RandomOp : Optim_Op<"random", [Pure, AllTypesMatch<["high", "low", "st
     `call` tells the draws of a rule apart.
     In the region of a comm.stage all values are scalars. In a kernel over chunks, the element's number among
     those of its parameter, and the parameter's key, become operands.
-    Constraints: a call from 0 to 2^30 - 1; a tensor of the result has a value for each element of a block.
+    Constraints: a call from 0 to 2^30 - 1; seed, step and condition of one value; a tensor of the result has
+    a value for each element of a block.
   }];
   let arguments = (ins Optim_Draw:$draw, AnyTypeOf<[F32, RankedTensorOf<[F32]>]>:$high,
                        AnyTypeOf<[F32, RankedTensorOf<[F32]>]>:$low,
@@ -92,20 +93,24 @@ def Optim_StochasticOp : Optim_Op<"stochastic", [Pure, AllTypesMatch<["source", 
   let summary = "round to bf16, up or down by chance";
   let description = [{
     ```mlir
-    %u = optim.random uniform16 …
-    %r = optim.stochastic %x, %u : tensor<?x?xf32> to tensor<?x?xbf16>
+    %u = optim.random uniform16 seed %high, %low step %stepHigh, %stepLow call 1
+        : tensor<1x1xf32> to tensor<?x?xf32>
+    %r = optim.stochastic %x, %u of parameter : tensor<?x?xf32> to tensor<?x?xbf16>
     ```
     The result is one of the two neighbours of %x in bf16. It is the one with the larger magnitude if the 16
     bits that bf16 drops of %x, as a whole number, and %u · 2^16, rounded down, add up to 2^16 or more. So for
     a uniform %u the mean of the results is %x. A number of bf16 stays, infinities stay, and a
     NaN is a NaN. Above the largest number of bf16 the other neighbour is infinity.
-    For a parameter of f32 nothing is rounded: `optim-fold-conditions` drops the operation.
-    Constraints: a result of the source's extents.
+    `of parameter` marks the result that the parameter takes. If the parameter is f32, nothing is rounded:
+    `optim-fold-conditions` drops the operation.
+    Constraints: a result of the source's extents. %u is at least 0 and below 1.
   }];
   let arguments = (ins AnyTypeOf<[F32, RankedTensorOf<[F32]>]>:$source,
-                       AnyTypeOf<[F32, RankedTensorOf<[F32]>]>:$uniform);
+                       AnyTypeOf<[F32, RankedTensorOf<[F32]>]>:$uniform, UnitAttr:$ofParameter);
   let results = (outs AnyTypeOf<[BF16, RankedTensorOf<[BF16]>]>:$result);
-  let assemblyFormat = "$source `,` $uniform attr-dict `:` type($source) `to` type($result)";
+  let assemblyFormat = [{
+    $source `,` $uniform (`of` `parameter` $ofParameter^)? attr-dict `:` type($source) `to` type($result)
+  }];
   let builders = [OpBuilder<(ins "::mlir::Value":$source, "::mlir::Value":$uniform)>];
   let hasVerifier = 1;
 }

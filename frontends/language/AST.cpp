@@ -119,35 +119,39 @@ const CallExpr *stepc::lang::findCall(const Expr &expr,
     return findCall(*unary->operand, isIt);
   if (const auto *binary = llvm::dyn_cast<BinaryExpr>(&expr)) {
     std::vector<const BinaryExpr *> links = chain(*binary);
-    const CallExpr *found = findCall(*links.front()->lhs, isIt);
+    if (const CallExpr *found = findCall(*links.front()->lhs, isIt))
+      return found;
     for (const BinaryExpr *link : links)
-      found = found ? found : findCall(*link->rhs, isIt);
-    return found;
+      if (const CallExpr *found = findCall(*link->rhs, isIt))
+        return found;
+    return nullptr;
   }
   const auto *call = llvm::dyn_cast<CallExpr>(&expr);
   if (!call || isIt(*call))
     return call;
-  const CallExpr *found = nullptr;
   for (const ExprPtr &argument : call->arguments)
-    found = found ? found : findCall(*argument, isIt);
-  return found;
+    if (const CallExpr *found = findCall(*argument, isIt))
+      return found;
+  return nullptr;
 }
 
 const CallExpr *stepc::lang::findCall(const Statements &statements,
                                       llvm::function_ref<bool(const CallExpr &)> isIt) {
-  const CallExpr *found = nullptr;
   for (const auto &statement : statements) {
-    if (!found && statement->value)
-      found = findCall(*statement->value, isIt);
+    if (statement->value)
+      if (const CallExpr *found = findCall(*statement->value, isIt))
+        return found;
     const auto *repeat = llvm::dyn_cast<RepeatStatement>(statement.get());
-    if (found || !repeat)
+    if (!repeat)
       continue;
     for (const auto &entry : repeat->entries)
       for (const ExprPtr &value : entry)
-        found = found ? found : findCall(*value, isIt);
-    found = found ? found : findCall(repeat->statements, isIt);
+        if (const CallExpr *found = findCall(*value, isIt))
+          return found;
+    if (const CallExpr *found = findCall(repeat->statements, isIt))
+      return found;
   }
-  return found;
+  return nullptr;
 }
 
 bool stepc::lang::isProductExponent(double exponent) {

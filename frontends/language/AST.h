@@ -426,7 +426,7 @@ struct Body {
   enum class Kind : uint8_t { Rule, Model, Def };
   const Kind kind;
   Name name; ///< The name of an optimizer. For the model the word `model`.
-  std::deque<Hyperparameter> hyperparameters;
+  std::vector<Hyperparameter> hyperparameters;
   std::vector<StateDeclaration> states;
   Statements statements;
   SourceRange range;
@@ -577,8 +577,8 @@ struct File {
   Def *findDef(llvm::StringRef name) const { return functions.lookup(name); }
 };
 
-/// The first call, in the order of evaluation, for which `isIt` holds. Null if there is none. What is inlined
-/// is not searched.
+/// The first call in the text for which `isIt` holds. Null if there is none. Options of calls, and what is
+/// inlined, are not searched.
 const CallExpr *findCall(const Expr &expr, llvm::function_ref<bool(const CallExpr &)> isIt);
 const CallExpr *findCall(const Statements &statements,
                          llvm::function_ref<bool(const CallExpr &)> isIt);

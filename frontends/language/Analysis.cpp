@@ -5,6 +5,7 @@
 #include "frontends/text/Text.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace stepc::lang;
 using llvm::StringRef;
@@ -157,11 +158,14 @@ void BodyAnalyzer::declare(const Name &name, Symbol symbol) {
     return;
   const Hyperparameter *first = it->second.hyperparameter;
   Diagnostic &error = diagnostics.error(name.range, "'" + Twine(name.text) + "' is declared twice");
-  if (first && first->isImplicit)
-    error.withNote(it->second.range, "random numbers have the hyperparameter 'seed'")
-        .withHint("take another name, or declare the hyperparameter: 'seed = 0'");
-  else
+  if (!first || !first->isImplicit) {
     error.withNote(it->second.range, "the first declaration is here");
+    return;
+  }
+  error.withNote(it->second.range, "random numbers have the hyperparameter 'seed'")
+      .withHint("take another name, or declare the hyperparameter: 'seed = 0'");
+  if (symbol.state) // an assignment to it is no further error
+    it->second = symbol;
 }
 
 void BodyAnalyzer::declareAll() {
@@ -283,9 +287,8 @@ void BodyAnalyzer::analyzeAssign(AssignStatement &assign) {
   const AssignStatement *before = resultAssignment;
   if (assign.target.text == words.result)
     resultAssignment = nullptr;
-  assigned = assign.value.get();
+  llvm::SaveAndRestore right(assigned, static_cast<const Expr *>(assign.value.get()));
   Type type = analyzeExpr(*assign.value);
-  assigned = nullptr;
   resultAssignment = before;
   resolveTarget(assign);
   Shape wanted = Shape::Full;

@@ -74,8 +74,8 @@ protected:
   void emitSizesIn(const Expr &expr);
   /// The upper and lower 16 bits of a scalar, rounded down and modulo 2^32, as tensors of one value.
   std::pair<mlir::Value, mlir::Value> emitHalves(mlir::Location loc, mlir::Value count);
-  /// Random numbers of the step `at`, drawn if the condition, of one value, is null or holds.
-  mlir::Value emitRandom(mlir::Location loc, plan::Draw draw, Shape shape, mlir::Value at,
+  /// Random numbers of this step, drawn if the condition, of one value, is null or holds.
+  mlir::Value emitRandom(mlir::Location loc, plan::Draw draw, Shape shape,
                          mlir::Value condition = {});
   mlir::Value emitFinite(mlir::Location loc, mlir::Value value);
   mlir::Value emitSign(mlir::Location loc, mlir::Value value);

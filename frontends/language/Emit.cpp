@@ -158,7 +158,11 @@ void BodyEmitter::emitAssignment(const AssignStatement &assign) {
   Location loc = locate(assign.range);
   Shape shape = assign.state ? assign.state->shape : Shape::Full;
   if (!assign.state) {
-    (isa<Model>(body) ? grad : param) = toShape(loc, emit(*assign.value), shape);
+    Value value = emit(*assign.value);
+    const auto *call = dyn_cast<CallExpr>(assign.value.get());
+    if (call && call->function == Function::Stochastic)
+      value.getDefiningOp<optim::StochasticOp>().setOfParameter(true);
+    (isa<Model>(body) ? grad : param) = toShape(loc, value, shape);
     return;
   }
   // Later statements read the state as it is stored, rounded to its type.
@@ -264,11 +268,11 @@ private:
       Location loc = locate(state.range);
       Value one = constant(loc, 1);
       Value isFirst = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::OEQ, step, one);
-      Value value = state.start == plan::Initial::Param ? param
-                    : state.start == plan::Initial::Identity
-                        ? emitIdentity(loc, state.shape)
-                        : emitRandom(loc, plan::Draw::Normal, state.shape, one,
-                                     toShape(loc, isFirst, Shape::One));
+      Value value =
+          state.start == plan::Initial::Param ? param
+          : state.start == plan::Initial::Identity
+              ? emitIdentity(loc, state.shape)
+              : emitRandom(loc, plan::Draw::Normal, state.shape, toShape(loc, isFirst, Shape::One));
       Value initial = toF32(loc, toElement(loc, value, state.element));
       Value condition = toShape(loc, isFirst, state.shape);
       states[&state] =

@@ -3,7 +3,6 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/IR/Matchers.h"
 #include <cmath>
 #include <limits>
 
@@ -227,9 +226,6 @@ Value BodyEmitter::emitPower(const BinaryExpr &binary, Value base) {
 
 std::pair<Value, Value> BodyEmitter::emitHalves(Location loc, Value count) {
   constexpr double half = 1 << 16;
-  FloatAttr literal;
-  if (matchPattern(count, mlir::m_Constant(&literal)) && literal.getValueAsDouble() < half)
-    return {toShape(loc, constant(loc, 0), Shape::One), toShape(loc, count, Shape::One)};
   Value rest = math::FloorOp::create(builder, loc, count);
   // The lower half of what is left, and then what is left above it. What is no number counts as 0.
   auto takeHalf = [&] {
@@ -247,12 +243,11 @@ std::pair<Value, Value> BodyEmitter::emitHalves(Location loc, Value count) {
   return {high, low};
 }
 
-Value BodyEmitter::emitRandom(Location loc, plan::Draw draw, Shape shape, Value at,
-                              Value condition) {
+Value BodyEmitter::emitRandom(Location loc, plan::Draw draw, Shape shape, Value condition) {
   auto seed = llvm::find_if(body.hyperparameters,
                             [](const Hyperparameter &each) { return each.name.text == "seed"; });
   auto [high, low] = emitHalves(loc, hyperparameters.lookup(&*seed));
-  auto [stepHigh, stepLow] = emitHalves(loc, at);
+  auto [stepHigh, stepLow] = emitHalves(loc, step);
   return optim::RandomOp::create(builder, loc, tensorType(shape, builder.getF32Type()), draw, high,
                                  low, stepHigh, stepLow, condition, draws++, /*element=*/Value(),
                                  /*key=*/Value());
@@ -385,10 +380,10 @@ Value BodyEmitter::emitCall(const CallExpr &call) {
     emitSizesIn(*call.arguments[0]);
     return emitSize(loc, call.arguments[0]->type.shape.cols);
   case Function::Uniform:
-    return emitRandom(loc, plan::Draw::Uniform, call.type.shape, step);
+    return emitRandom(loc, plan::Draw::Uniform, call.type.shape);
   case Function::Stochastic: {
     Value exact = toF32(loc, emit(*call.arguments[0]));
-    Value number = emitRandom(loc, plan::Draw::Uniform16, call.type.shape, step);
+    Value number = emitRandom(loc, plan::Draw::Uniform16, call.type.shape);
     return optim::StochasticOp::create(builder, loc, exact, number);
   }
   case Function::Decay: {

@@ -73,16 +73,18 @@ class FoldConditions : public stepc::decide::impl::FoldConditionsBase<FoldCondit
   /// new parameter is not rounded by chance.
   static RuleOp folded(RuleOp rule, ArrayRef<SizeEvaluator::Decision> decisions, bool isExact) {
     RuleOp copy = stepc::decide::copyOf(rule, ".folded");
-    if (isExact) {
-      Value exact = copy.getParameterRounding().getSource();
-      copy.getBody().front().getTerminator()->setOperand(0, exact);
-    }
     for (auto [number, op] : llvm::enumerate(copy.getBody().front()))
       if (!decisions.empty() && decisions.front().operation == int64_t(number)) {
         op.getResult(0).replaceAllUsesWith(op.getOperand(unsigned(decisions.front().operand)));
         decisions = decisions.drop_front();
       }
     dropRoundings(copy);
+    if (isExact) {
+      StochasticOp rounding = copy.getParameterRounding();
+      for (Operation *wide : llvm::make_early_inc_range(rounding->getUsers()))
+        if (isa<arith::ExtFOp>(wide))
+          wide->getResult(0).replaceAllUsesWith(rounding.getSource());
+    }
     IRRewriter rewriter(rule.getContext());
     (void)runRegionDCE(rewriter, copy.getBody());
     stepc::decide::cutSpaces(copy, {});

@@ -256,6 +256,11 @@ LogicalResult ChunkKernel::read() {
   return success();
 }
 
+bool ChunkKernel::sharesCounters() {
+  return llvm::any_of(body->getOps<optim::RandomOp>(),
+                      [](optim::RandomOp op) { return op.getDraw() != plan::Draw::Normal; });
+}
+
 Value ChunkKernel::argumentOf(Place place, Type type, Location loc) {
   auto known = llvm::find_if(reads, [&](const ChunkOperand &o) { return o.place == place; });
   auto index = unsigned(known - reads.begin());

@@ -76,6 +76,8 @@ public:
   int64_t sums = 0;
   int64_t bytesOfSum() const { return sums::bytesOf(*reduction); }
   bool flat = false; // a chunk of a block is walked as one row
+  /// Whether the body draws numbers of which neighbouring elements share counters.
+  bool sharesCounters();
 
 private:
   ChunkKernel(mlir::func::FuncOp kernel, exec::DispatchChunksOp dispatch);
@@ -139,7 +141,8 @@ protected:
   std::pair<mlir::Value, mlir::Value> goTo(mlir::Value further);
   /// The address of an element of a chunk or, without a column, of its row.
   mlir::Value at(const ChunkOperand &operand, mlir::Value row, mlir::Value column);
-  /// Emits what the body yields for `width` elements of a row, or for one if `width` is 0.
+  /// Emits what the body yields for `width` elements of a row, or for one if `width` is 0. With an alignment,
+  /// the number of the first element is a multiple of the width, too, if the body shares counters.
   llvm::SmallVector<mlir::Value> emitBody(mlir::Value row, mlir::Value column, int64_t width,
                                           unsigned alignment = 0);
   /// Loads the values that are the same along a row.

@@ -30,7 +30,7 @@ public:
 
 private:
   /// Draws numbers where the condition holds, which is the same for all elements, and adds them to `values`.
-  /// Without a condition further draws that differ in the call alone are done with them.
+  /// Without a condition a CPU does some further draws with them, which differ in the call alone.
   void draw(KernelBuilder &builder, optim::RandomOp op, mlir::Value element, bool isAligned,
             mlir::IRMapping &values);
 

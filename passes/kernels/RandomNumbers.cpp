@@ -151,7 +151,7 @@ public:
         words(builder, loc, element.getType(), isOfCpu(element)) {}
 
   /// If a vector begins with the first element of a counter, each counter is computed once for the elements
-  /// that share it, and those of all calls are one vector.
+  /// that share it, and those of these calls are one vector.
   SmallVector<Value> emit(ArrayRef<uint32_t> calls, bool isAligned) {
     auto vector = dyn_cast<VectorType>(element.getType());
     if (!vector || vector.getNumElements() % sharing != 0)
@@ -268,7 +268,9 @@ Value integerOf(Value number) {
     unit = units.getSplatValue<FloatAttr>();
     isUnit = true;
   }
-  return isUnit && unit.getValueAsDouble() == 0x1p-16 ? integer.getIn() : Value();
+  bool isOurs = isUnit && unit.getValueAsDouble() == 0x1p-16 &&
+                getElementTypeOrSelf(integer.getIn()).isInteger(32);
+  return isOurs ? integer.getIn() : Value();
 }
 
 } // namespace

@@ -24,8 +24,8 @@ llvm::SmallVector<mlir::Value> emitNumbers(mlir::OpBuilder &builder, mlir::Locat
                                            plan::Draw draw, mlir::Value element,
                                            const DrawOperands &operands,
                                            llvm::ArrayRef<uint32_t> calls, bool isAligned = false);
-/// How many calls are best computed at once. A CPU's vector has the counters of several; a GPU's registers are
-/// better used one call after the other.
+/// How many calls are best computed at once. A CPU's vector has the counters of several. A GPU's registers
+/// are better used for one call after the other.
 size_t callsAtOnce(plan::Draw draw, mlir::Value element);
 /// Rounds f32 to bf16 as optim.stochastic does. `uniform` has the type of `source`.
 mlir::Value emitStochastic(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value source,

@@ -93,10 +93,13 @@ Term Terms::convert(Term value, Type element) {
 }
 
 Term Terms::beforeStochastic(Term value) const {
-  const Node &node = nodes[value];
-  if (node.what != "arith.extf" || nodes[node.operands[0]].what != "optim.stochastic")
+  if (nodes[value].what != "arith.extf")
     return value;
-  return nodes[node.operands[0]].operands[0];
+  const Node &rounded = nodes[nodes[value].operands[0]];
+  auto detail = dyn_cast_if_present<DictionaryAttr>(rounded.detail);
+  bool isOfParameter =
+      rounded.what == "optim.stochastic" && detail && detail.contains("ofParameter");
+  return isOfParameter ? rounded.operands[0] : value;
 }
 
 /// The attributes of an operation, except its space and empty fast-math flags, which change no result.

@@ -37,8 +37,8 @@ public:
   Term unknown(mlir::Type element);
   /// A value rounded or widened to another type; the value itself if it has that type.
   Term convert(Term value, mlir::Type element);
-  /// What optim.stochastic rounds, if `value` is its result in f32; otherwise `value`. A parameter of f32
-  /// stores it.
+  /// What an optim.stochastic of the parameter rounds, if `value` is its result in f32; otherwise `value`. A
+  /// parameter of f32 stores it.
   Term beforeStochastic(Term value) const;
   /// The result of an elementwise operation. A broadcast has no term of its own: callers pass on the term of
   /// its source. What follows from sizes and literals alone has a value. A select by such a condition is the

@@ -152,9 +152,14 @@ private:
     SmallVector<Value> bases, strides;
     for (const auto *list : {&kernel.reads, &kernel.writes})
       for (const ChunkOperand &operand : *list) {
-        if (operand.place == ChunkOperand::Place::ElementNumber)
-          for (auto [number, all] : {std::pair(operand.base, &bases), {operand.stride, &strides}})
-            all->push_back(b.mul(number, b.constant(kWideBytes / kStageWidth)));
+        if (operand.place == ChunkOperand::Place::ElementNumber && kernel.sharesCounters()) {
+          // Multiples of the width are what areAligned looks for, if they count in such units.
+          static_assert(kStageWidth % random::sharing(plan::Draw::Uniform16) == 0 &&
+                        kWideBytes % kStageWidth == 0);
+          Value unit = b.constant(kWideBytes / kStageWidth);
+          bases.push_back(b.mul(operand.base, unit));
+          strides.push_back(b.mul(operand.stride, unit));
+        }
         bool leftOut = list == &kernel.writes && !storeStaged && kernel.mayBeAbsent(operand);
         if (!operand.alongColumns() || leftOut)
           continue;
@@ -194,7 +199,7 @@ FailureOr<gpu::GPUFuncOp> addGpuChunkKernel(gpu::GPUModuleOp code, func::FuncOp 
   b.begin(code, function.getSymName(), arguments, /*blocksPerSlot=*/1);
   // A kernel that draws waits for its memory and computes much, so two blocks have to share a multiprocessor.
   // By itself ptxas takes registers for one alone.
-  if (!kernel->body->getOps<optim::RandomOp>().empty())
+  if (kernel->sharesCounters())
     b.function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), b.getI32IntegerAttr(2));
   std::unique_ptr<ReduceWay> way = ReduceWay::make(b, reduction, /*exponent=*/0);
   GpuEmitter(*kernel, b, *way).emit(b.function);

@@ -155,6 +155,34 @@ optim.parameter @many shape [10, 10] batch 0 type f32 gradient f32 mesh @world p
 // A stack of matrices is counted matrix by matrix.
 optim.parameter @stack shape [4, 5, 5] batch 1 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
 optim.parameter @open shape [8, 8] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+// A parameter of f32 is not rounded by chance. A state of bf16 is, and so is a parameter of bf16.
+// CHECK-LABEL: optim.rule @Chance hyperparameters
+// CHECK: optim.stochastic %{{.*}}, %{{.*}} of parameter
+// CHECK-LABEL: optim.rule @Chance.folded {{.*}} written @Chance {
+// CHECK: optim.stochastic %{{[a-z0-9]*}}, %{{[a-z0-9]*}} {
+// CHECK-NOT: optim.stochastic
+// CHECK: optim.yield
+optim.rule @Chance hyperparameters ["seed"] states [#optim.state<"m", bf16, full, 0.0 : f64, false>] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %m: tensor<?x?xf32>, %seed: f64, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %s = optim.splat %seed : tensor<1x1xf32>
+  %t = optim.splat %step : tensor<1x1xf32>
+  %u = optim.random uniform16 seed %s, %s step %t, %t call 0 : tensor<1x1xf32> to tensor<?x?xf32>
+  %v = optim.random uniform16 seed %s, %s step %t, %t call 1 : tensor<1x1xf32> to tensor<?x?xf32>
+  %sum = arith.addf %m, %grad : tensor<?x?xf32>
+  %narrow = optim.stochastic %sum, %u : tensor<?x?xf32> to tensor<?x?xbf16>
+  %new = arith.extf %narrow : tensor<?x?xbf16> to tensor<?x?xf32>
+  %moved = arith.subf %param, %new : tensor<?x?xf32>
+  %rounded = optim.stochastic %moved, %v of parameter : tensor<?x?xf32> to tensor<?x?xbf16>
+  %result = arith.extf %rounded : tensor<?x?xbf16> to tensor<?x?xf32>
+  optim.yield %result, %new : tensor<?x?xf32>, tensor<?x?xf32>
+}
+optim.route @Chance rule @Chance patterns ["chance*"] except [] defaults [0.0] missing_grad error
+optim.parameter @chance32 shape [8, 8] batch 0 type f32 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+optim.parameter @chance16 shape [8, 8] batch 0 type bf16 gradient f32 mesh @world placements [#optim.shard<0>] aliases []
+// CHECK: optim.group @chances32 rule @Chance.folded parameters
+// CHECK: optim.group @chances16 rule @Chance parameters
+optim.group @chances32 rule @Chance parameters [@chance32]
+optim.group @chances16 rule @Chance parameters [@chance16]
 // CHECK: optim.group @g0 rule @Choice.folded parameters
 // CHECK: optim.group @g1 rule @Choice.folded parameters
 // CHECK: optim.group @g2 rule @Choice.folded_0 parameters

@@ -284,3 +284,21 @@ optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
 optim.route @T rule @T rest patterns [] except [] defaults [] missing_grad error
 // expected-error @below {{parameter 'w': expected blocks that all have at most as many rows as columns, or all more, because optimizer T is wide, found 2 x 4 and 6 x 4}}
 optim.parameter @w shape [8, 4] batch 0 type f32 gradient f32 mesh @world placements [#optim.replicate] blocks <rows, [0, 2], [2, 8]> aliases []
+
+// -----
+
+// Numbers of f16 are not rounded by chance.
+optim.rule @Chance hyperparameters [] states [] {
+^bb0(%param: tensor<?x?xf32>, %grad: tensor<?x?xf32>, %step: f64, %rows: f64, %cols: f64, %numel: f64):
+  %t = optim.splat %step : tensor<1x1xf32>
+  %u = optim.random uniform16 seed %t, %t step %t, %t call 0 : tensor<1x1xf32> to tensor<?x?xf32>
+  // expected-note @below {{it is rounded here}}
+  %rounded = optim.stochastic %grad, %u of parameter : tensor<?x?xf32> to tensor<?x?xbf16>
+  %result = arith.extf %rounded : tensor<?x?xbf16> to tensor<?x?xf32>
+  optim.yield %result : tensor<?x?xf32>
+}
+optim.mesh @world axes ["dp"] sizes [2] ranks [0, 1]
+// expected-note @below {{route Chance claims it}}
+optim.route @Chance rule @Chance rest patterns [] except [] defaults [] missing_grad error
+// expected-error @below {{parameter 'b': expected a bf16 or f32 parameter, because optimizer Chance rounds it by chance, found f16}}
+optim.parameter @b shape [4] batch 0 type f16 gradient f32 mesh @world placements [#optim.replicate] aliases []

@@ -206,7 +206,7 @@ optim.rule @Reads hyperparameters [] states [] {
 // CHECK: optim.position columns : tensor<1x?xf32>
 // CHECK: optim.random normal seed %{{.*}}, %{{.*}} step %{{.*}}, %{{.*}} if %{{.*}} : tensor<1x1xi1> call 3 : tensor<1x1xf32> to tensor<?x?xf32>
 // CHECK: optim.random uniform seed %{{.*}}, %{{.*}} step %{{.*}}, %{{.*}} call 4 : tensor<1x1xf32> to tensor<?x?xf32>
-// CHECK: optim.stochastic %{{.*}}, %{{.*}} : tensor<?x?xf32> to tensor<?x?xbf16>
+// CHECK: optim.stochastic %{{.*}}, %{{.*}} of parameter : tensor<?x?xf32> to tensor<?x?xbf16>
 // GENERIC: "optim.position"() <{axis = #optim.block_axis<rows>}> : () -> tensor<?x1xf32>
 // GENERIC: "optim.random"({{.*}}) <{call = 3 : i64, draw = #optim.draw<normal>, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 0, 0>}>
 optim.rule @Places hyperparameters [] states [#optim.state<"z", f32, full, 0.0 : f64, false start = normal>] {
@@ -219,7 +219,7 @@ optim.rule @Places hyperparameters [] states [#optim.state<"z", f32, full, 0.0 :
   %n = optim.random normal seed %high, %high step %high, %high if %one : tensor<1x1xi1> call 3 : tensor<1x1xf32> to tensor<?x?xf32>
   %q = arith.mulf %all, %n : tensor<?x?xf32>
   %u = optim.random uniform seed %high, %high step %high, %high call 4 : tensor<1x1xf32> to tensor<?x?xf32>
-  %s = optim.stochastic %q, %u : tensor<?x?xf32> to tensor<?x?xbf16>
+  %s = optim.stochastic %q, %u of parameter : tensor<?x?xf32> to tensor<?x?xbf16>
   %p = arith.extf %s : tensor<?x?xbf16> to tensor<?x?xf32>
   optim.yield %p, %n : tensor<?x?xf32>, tensor<?x?xf32>
 }

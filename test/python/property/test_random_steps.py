@@ -1,6 +1,7 @@
 """`uniform()` and `stochastic(x)`: equal to NumPy bit for bit, wherever the elements are, and good random numbers."""
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -36,6 +37,22 @@ RULES = {
   let other = uniform()
   param = param - lr * (u - other)
 }""",
+    # A parameter that takes what a state stores is not rounded by chance itself, also where sizes choose it.
+    "Same": """(lr) {
+  state m : bf16
+  m = stochastic(m + grad)
+  param = select(numel < 20, m + 0 * param, m)
+}""",
+    # Numbers that reductions and operations on matrices read, and nothing else.
+    "Direct": """(lr) {
+  state t : f32[]
+  state r : f32[rows]
+  state p : f32[rows, rows]
+  t = sum(uniform())
+  r = max(transpose(transpose(uniform())), over = columns)
+  p = uniform() @ transpose(grad)
+  param = param - lr * grad
+}""",
     # Beside products of whole matrices: what is rounded is kept in f32, too.
     "Matrix": """(lr) {
   state o : f32
@@ -58,6 +75,8 @@ def spec(seed, blocks=""):
     return f"""{text}{blocks}route {{
   Round(lr = 0.125, seed = {seed}) for "Round.*"
   Wide(lr = 0.125, seed = {seed}) for "Wide.*"
+  Same(lr = 0.125, seed = {seed}) for "Same.*"
+  Direct(lr = 0.125, seed = {seed}) for "Direct.*"
   Noise(lr = 0.125) for "Noise.*"
   Matrix(lr = 0.125, seed = {seed}) for "Matrix.*"
 }}
@@ -80,6 +99,15 @@ def check(found, name, tensors, dtype, seed, numbers=in_order):
     def drawn(step, call, shape=param.shape, of=halves):
         return of(name, np.prod(shape, dtype=int), step, seed, call)[numbers(shape)]
 
+    if name.startswith("Direct"):
+        blocks, grads = (x.reshape(-1, *param.shape[-2:]) for x in (np.zeros_like(param), grad))
+        u, v, w = (uniform(drawn(STEPS, call, of=words)).reshape(blocks.shape) for call in range(3))
+        sums = np.array([math.fsum(one.reshape(-1).tolist()) for one in u], np.float32)
+        assert values(found, f"state:{name}:t").tobytes() == sums.tobytes(), name
+        assert values(found, f"state:{name}:r").tobytes() == v.max(axis=2).tobytes(), name
+        product = (w.astype(np.float64) @ grads.astype(np.float64).transpose(0, 2, 1)).reshape(-1)
+        assert np.abs(values(found, f"state:{name}:p").reshape(-1) - product).max() < 1e-5, name
+        return
     wanted = {"m": np.float32(0), "z": np.float32(0), "q": np.float32(0)}
     exact = dtype == "f32"
     for at in range(1, STEPS + 1):
@@ -87,6 +115,8 @@ def check(found, name, tensors, dtype, seed, numbers=in_order):
             wanted["m"] = stochastic(wanted["m"] + grad, drawn(at, 0))
             new = param - LR * wanted["m"]
             param = new if exact else stochastic(new, drawn(at, 1))
+        elif name.startswith("Same"):
+            param = wanted["m"] = stochastic(wanted["m"] + grad, drawn(at, 0))
         elif name.startswith("Noise"):
             wanted["u"] = uniform(drawn(at, 1, of=words))  # behind the draw of a start
             new = param - LR * (wanted["u"] - uniform(drawn(at, 2, of=words)))
@@ -96,7 +126,7 @@ def check(found, name, tensors, dtype, seed, numbers=in_order):
             wanted["q"] = stochastic(wanted["q"] + p, drawn(at, 0, p.shape))
             wanted["z"] = stochastic(wanted["z"] + o, drawn(at, 1))
             param = param - LR * o if exact else stochastic(param - LR * o, drawn(at, 2))
-    for state in {"Round": "m", "Wide": "m", "Noise": "u", "Matrix": "zq"}[name.split(".")[0]]:
+    for state in {"Round": "m", "Wide": "m", "Same": "m", "Noise": "u", "Matrix": "zq"}[name.split(".")[0]]:
         assert values(found, f"state:{name}:{state}").tobytes() == wanted[state].tobytes(), (name, state)
     assert values(found, f"param:{name}").tobytes() == param.astype(np.float32).tobytes(), name
 
@@ -125,7 +155,7 @@ def test_parts_of_fused_matrices(tmp_path, placements, division):
         parameter |= {"mesh": "grid", "shape": [12, 7], "placements": placements, "dtype": "bf16"}
     tensors = inputs(bucketed(document))
     text = spec(7, f'blocks "*" {division}\n')
-    for rule in ("Wide", "Matrix"):
+    for rule in RULES.keys() - {"Round", "Noise"}:
         text = text.replace(f'  {rule}(lr = 0.125, seed = 7) for "{rule}.*"\n', "")
     found, _ = step(tmp_path, text, document, tensors, steps=STEPS)
     numbers, at = np.zeros((12, 7), int), 0
@@ -233,13 +263,18 @@ def test_uniform_numbers_are_uniform(tmp_path):
 
 def test_draws_differ(tmp_path):
     """By the step, the parameter, the call and the seed."""
-    text = "  state s : f32[]\n  state before : bf16\n  let a = uniform()\n  s = sum(abs(a - {}))"
+    text = "  state s : f32[]\n  let a = uniform()\n  s = sum(abs(a - {}))"
     grad = np.zeros((8, 8))
     assert run_one(tmp_path, text.format("uniform()"), grad)[0] > 1
     assert run_one(tmp_path, text.format("a"), grad)[0] == 0  # one call
     first, second = run_one(tmp_path, "  state s : f32\n  s = uniform()", grad, ["seed = 1"] * 2)
     assert (first != second).any()
     first, second = (run_one(tmp_path, "  state s : f32\n  s = uniform()", grad, [f"seed = {seed}"])[0] for seed in (1, 2))
+    assert (first != second).any()
+    steps = "  state s : f32\n  state before : f32\n  s = uniform() - before\n  before = uniform()"
+    run_one(tmp_path, steps, grad)
+    files = [tmp_path / file for file in ("s.optim", "m.json", "in.safetensors", "out.safetensors")]
+    first, second = (values(run(*files, steps=count), "state:w0:before") for count in (1, 2))
     assert (first != second).any()
     # A function has a draw of its own for each call and each turn.
     turns = "  state s : f32\n  let n = 0 * grad\n  repeat 3 {\n    n = n + noise()\n  }\n  s = n"
