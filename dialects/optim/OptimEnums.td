@@ -26,7 +26,7 @@ def Optim_Form : Optim_PlanEnum<"Form", "Form", "form"> {
 }
 
 def Optim_Draw : Optim_PlanEnum<"Draw", "Draw", "draw"> {
-  let summary = "what the numbers of optim.random are like";
+  let summary = "the kind of random numbers";
 }
 
 def Optim_BlockSizes : Optim_PlanEnum<"BlockSizes", "BlockSizes", "block_sizes"> {

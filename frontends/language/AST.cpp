@@ -159,6 +159,12 @@ bool stepc::lang::isProductExponent(double exponent) {
   return std::abs(exponent) <= largest && exponent != 0 && exponent == std::trunc(exponent);
 }
 
+const Hyperparameter *Body::findHyperparameter(StringRef name) const {
+  auto found = llvm::find_if(hyperparameters,
+                             [&](const Hyperparameter &each) { return each.name.text == name; });
+  return found == hyperparameters.end() ? nullptr : &*found;
+}
+
 std::vector<const MetricStatement *> Body::metrics() const {
   std::vector<const MetricStatement *> all;
   for (const auto &statement : statements)

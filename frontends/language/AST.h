@@ -363,6 +363,11 @@ struct LetStatement : Statement {
 /// `NAME = value` for a state, `param = value` in a rule, or `grad = value` in the model. Later statements
 /// read the value as the state stores it, rounded to the state's dtype.
 struct AssignStatement : Statement {
+  /// Whether the right side is `stochastic(x)`. It must have been analyzed.
+  bool roundsByChance() const {
+    const auto *call = llvm::dyn_cast<CallExpr>(value.get());
+    return call && call->function == Function::Stochastic;
+  }
   const StateDeclaration *state = nullptr; ///< analysis; null for `param` and `grad`
   AssignStatement(SourceRange range, Name target, ExprPtr value)
       : Statement(Kind::Assign, range, std::move(target), std::move(value)) {}
@@ -441,6 +446,8 @@ struct Body {
   std::vector<const LetStatement *> sizes;
   std::deque<std::string> sizeNames; ///< analysis: what LetStatement::sizeName refers to
 
+  /// The hyperparameter of that name. Null if there is none.
+  const Hyperparameter *findHyperparameter(llvm::StringRef name) const;
   std::vector<const MetricStatement *> metrics() const;
   const MetricStatement *findMetric(llvm::StringRef name) const; ///< Null if there is none.
 
@@ -576,6 +583,9 @@ struct File {
   /// The function of that name, after `checkDefs`. Null if there is none.
   Def *findDef(llvm::StringRef name) const { return functions.lookup(name); }
 };
+
+/// The hyperparameter of what random numbers depend on.
+inline constexpr llvm::StringLiteral kSeed = "seed";
 
 /// The first call in the text for which `isIt` holds. Null if there is none. Options of calls, and what is
 /// inlined, are not searched.

@@ -299,9 +299,7 @@ void BodyAnalyzer::analyzeAssign(AssignStatement &assign) {
   } else if (assign.target.text != words.result) {
     return;
   }
-  const auto *call = llvm::dyn_cast<CallExpr>(assign.value.get());
-  if (!type.isValid() ||
-      (call && call->function == Function::Stochastic && !checkStochastic(assign)))
+  if (!type.isValid() || (assign.roundsByChance() && !checkStochastic(assign)))
     return;
   // Values are not broadcast to the target's shape, except a scalar to a state of one value.
   bool fits =

@@ -444,20 +444,21 @@ bool BodyAnalyzer::checkStochastic(const AssignStatement &assign) {
     return false;
   }
   const StateDeclaration &state = *assign.state;
-  bool isLine = !state.shape.isMatrix();
-  if (state.element == ElementType::BF16 && !isLine)
+  auto refuse = [&](StringRef expected, const Twine &found, StringRef hint) {
+    diagnostics.error(place, "expected " + expected + " for 'stochastic', found " + found)
+        .withNote(state.range, "the state is declared here")
+        .withHint(hint);
+    return false;
+  };
+  if (!state.shape.isMatrix())
+    return refuse("a state of matrices", lang::describe(state.shape),
+                  "so few numbers can be kept in f32");
+  if (state.element == ElementType::BF16)
     return true;
-  diagnostics
-      .error(place, "expected " + (isLine ? "a state of matrices" : Twine("a state of bf16")) +
-                        " for 'stochastic', found " +
-                        (isLine ? lang::describe(state.shape)
-                                : "the " + spell(state.element).str() + " state '" +
-                                      state.name.text + "'"))
-      .withNote(state.range, "the state is declared here")
-      .withHint(isLine                              ? "so few numbers can be kept in f32"
-                : state.element == ElementType::F32 ? "f32 holds the value as it is"
-                                                    : "");
-  return false;
+  bool isWide = state.element == ElementType::F32;
+  return refuse("a state of bf16",
+                "the " + Twine(spell(state.element)) + " state '" + state.name.text + "'",
+                isWide ? "f32 holds the value as it is" : "");
 }
 
 Type BodyAnalyzer::analyzeOrthogonalize(CallExpr &call) {

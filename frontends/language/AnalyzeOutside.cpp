@@ -134,25 +134,18 @@ static std::optional<stepc::plan::Initial> startOf(StringRef name) {
 
 /// Gives a rule that draws random numbers the hyperparameter `seed`, unless the rule declares it.
 static void addSeed(Rule &rule, SourceRange range) {
-  auto isSeed = [](const Hyperparameter &each) { return each.name.text == "seed"; };
-  auto known = llvm::find_if(rule.hyperparameters, isSeed);
-  if (known == rule.hyperparameters.end()) {
-    rule.hyperparameters.push_back({{"seed", range}, Constant{0, range}});
+  if (!rule.findHyperparameter(kSeed)) {
+    rule.hyperparameters.push_back({{kSeed.str(), range}, Constant{0, range}});
     rule.hyperparameters.back().range = range;
     rule.hyperparameters.back().isImplicit = true;
-    known = std::prev(rule.hyperparameters.end());
   }
-  known->isUsed = true;
+  for (Hyperparameter &each : rule.hyperparameters)
+    each.isUsed |= each.name.text == kSeed;
 }
 
 /// The first call of a rule that draws random numbers. Null if none does.
 static const CallExpr *findDraw(const Rule &rule, const File &file) {
-  return findCall(rule.statements, [&](const CallExpr &call) {
-    if (const Def *def = file.findDef(call.callee.text))
-      return def->draws;
-    const FunctionInfo *info = findFunction(call.callee.text);
-    return info && drawsNumbers(info->functionClass);
-  });
+  return findCall(rule.statements, [&](const CallExpr &call) { return drawsNumbers(call, file); });
 }
 
 /// Whether a state starts at a value that is named, not computed. Reports a name that the state cannot take.

@@ -254,6 +254,8 @@ void checkDefs(File &file, Diagnostics &diagnostics);
 /// Reports a name of a `repeat` where the name does not stand for a value.
 void reportOutOfScope(llvm::StringRef name, SourceRange use, SourceRange declaration,
                       Diagnostics &diagnostics);
+/// Whether a call draws random numbers. Of a function of the file, the calls that it makes must be known.
+bool drawsNumbers(const CallExpr &call, const File &file);
 /// Reports a call of a function that is not there. The hint is empty if no function has a similar name.
 Diagnostic &reportUnknownFunction(const Name &callee, const File *file, Diagnostics &diagnostics);
 /// The names of all functions: of the language, and of the file, if there is one.

@@ -39,11 +39,6 @@ inline bool isRoundedAlike(Function function) {
   return function != Function::Exp && function != Function::Log;
 }
 
-/// Whether functions of a class draw random numbers.
-inline bool drawsNumbers(FunctionClass functionClass) {
-  return functionClass == FunctionClass::Uniform || functionClass == FunctionClass::Stochastic;
-}
-
 /// All functions. `max` has one entry, with Function::Max; analysis turns it into MaxOf.
 llvm::ArrayRef<FunctionInfo> functions();
 /// The function of that name. Null if there is none.

@@ -167,7 +167,7 @@ private:
     StringRef name = call.callee.text;
     Def *called = file.findDef(name);
     const FunctionInfo *info = called ? nullptr : findFunction(name);
-    def->draws |= (called && called->draws) || (info && drawsNumbers(info->functionClass));
+    def->draws |= drawsNumbers(call, file);
     if (called) {
       if (called->range.begin >= file.part.begin && called->range.begin <= file.part.end)
         calls.insert({called, call.callee.range}); // no import calls back
@@ -257,6 +257,14 @@ void checkRecursion(const CallsOf &callsOf, Diagnostics &diagnostics) {
 }
 
 } // namespace
+
+bool stepc::lang::drawsNumbers(const CallExpr &call, const File &file) {
+  if (const Def *def = file.findDef(call.callee.text))
+    return def->draws;
+  const FunctionInfo *info = findFunction(call.callee.text);
+  return info && (info->functionClass == FunctionClass::Uniform ||
+                  info->functionClass == FunctionClass::Stochastic);
+}
 
 std::vector<StringRef> stepc::lang::callableNames(const File *file) {
   std::vector<StringRef> names;

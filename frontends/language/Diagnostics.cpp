@@ -18,7 +18,7 @@ Diagnostic &Diagnostics::keep(Diagnostic diagnostic) {
     return dropped = Diagnostic();
   if (!calls.empty())
     diagnostic.calls = activeCalls();
-  // Of many nested calls only the innermost and the outermost ones are shown.
+  // If many calls are nested, those in the middle are left out.
   constexpr size_t shown = 4;
   if (diagnostic.calls.size() > 2 * shown)
     diagnostic.calls.erase(diagnostic.calls.begin() + shown, diagnostic.calls.end() - shown);

@@ -36,7 +36,7 @@ struct Diagnostic {
     notes.push_back({where, text.str()});
     return *this;
   }
-  /// The same about a place, and with notes, as many bytes later in the text.
+  /// A copy whose place and notes stand so many bytes later in the text.
   Diagnostic movedBy(uint32_t bytes) const {
     Diagnostic moved = *this;
     moved.range = range + bytes;

@@ -159,8 +159,7 @@ void BodyEmitter::emitAssignment(const AssignStatement &assign) {
   Shape shape = assign.state ? assign.state->shape : Shape::Full;
   if (!assign.state) {
     Value value = emit(*assign.value);
-    const auto *call = dyn_cast<CallExpr>(assign.value.get());
-    if (call && call->function == Function::Stochastic)
+    if (assign.roundsByChance())
       value.getDefiningOp<optim::StochasticOp>().setOfParameter(true);
     (isa<Model>(body) ? grad : param) = toShape(loc, value, shape);
     return;

@@ -244,9 +244,7 @@ std::pair<Value, Value> BodyEmitter::emitHalves(Location loc, Value count) {
 }
 
 Value BodyEmitter::emitRandom(Location loc, plan::Draw draw, Shape shape, Value condition) {
-  auto seed = llvm::find_if(body.hyperparameters,
-                            [](const Hyperparameter &each) { return each.name.text == "seed"; });
-  auto [high, low] = emitHalves(loc, hyperparameters.lookup(&*seed));
+  auto [high, low] = emitHalves(loc, hyperparameters.lookup(body.findHyperparameter(kSeed)));
   auto [stepHigh, stepLow] = emitHalves(loc, step);
   return optim::RandomOp::create(builder, loc, tensorType(shape, builder.getF32Type()), draw, high,
                                  low, stepHigh, stepLow, condition, draws++, /*element=*/Value(),

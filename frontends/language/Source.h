@@ -17,7 +17,7 @@ struct SourceRange {
 
   /// The range from the begin of this one to the end of `other`, which must come later in the text.
   SourceRange to(SourceRange other) const { return {begin, other.end}; }
-  /// The range as many bytes later in the text.
+  /// This range, moved so many bytes towards the end of the text.
   SourceRange operator+(uint32_t bytes) const { return {begin + bytes, end + bytes}; }
   bool operator==(const SourceRange &) const = default;
 };

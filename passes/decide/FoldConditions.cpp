@@ -55,6 +55,13 @@ class FoldConditions : public stepc::decide::impl::FoldConditionsBase<FoldCondit
     }
   }
 
+  /// Replaces the result of a rounding by `exact` wherever it is widened to the type of `exact`.
+  static void replaceWidened(Operation *rounding, Value exact) {
+    for (Operation *wide : llvm::make_early_inc_range(rounding->getUsers()))
+      if (isa<arith::ExtFOp>(wide) && wide->getResult(0).getType() == exact.getType())
+        wide->getResult(0).replaceAllUsesWith(exact);
+  }
+
   /// Replaces a state's old value, rounded to the state's own type, by itself: it has this type already. So a
   /// state that keeps its value is not stored.
   static void dropRoundings(RuleOp copy) {
@@ -63,9 +70,7 @@ class FoldConditions : public stepc::decide::impl::FoldConditionsBase<FoldCondit
       for (Operation *narrow : state.getUsers())
         if (isa<arith::TruncFOp>(narrow) &&
             getElementTypeOrSelf(narrow->getResult(0)) == copy.getState(i).getType())
-          for (Operation *wide : llvm::make_early_inc_range(narrow->getUsers()))
-            if (isa<arith::ExtFOp>(wide) && wide->getResult(0).getType() == state.getType())
-              wide->getResult(0).replaceAllUsesWith(state);
+          replaceWidened(narrow, state);
     }
   }
 
@@ -81,9 +86,7 @@ class FoldConditions : public stepc::decide::impl::FoldConditionsBase<FoldCondit
     dropRoundings(copy);
     if (isExact) {
       StochasticOp rounding = copy.getParameterRounding();
-      for (Operation *wide : llvm::make_early_inc_range(rounding->getUsers()))
-        if (isa<arith::ExtFOp>(wide))
-          wide->getResult(0).replaceAllUsesWith(rounding.getSource());
+      replaceWidened(rounding, rounding.getSource());
     }
     IRRewriter rewriter(rule.getContext());
     (void)runRegionDCE(rewriter, copy.getBody());

@@ -244,8 +244,10 @@ class RouteParameters : public decide::impl::RouteParametersBase<RouteParameters
       noteHowAxesAreMatrices(diag, parameter);
       return diag;
     }
-    StochasticOp rounding = claim.rule.getParameterRounding();
-    if (rounding && parameter.getType().isF16()) {
+    StochasticOp rounding;
+    if (parameter.getType().isF16())
+      rounding = claim.rule.getParameterRounding();
+    if (rounding) {
       auto diag = parameter.emitError("parameter '")
                   << parameter.getSymName()
                   << "': expected a bf16 or f32 parameter, because optimizer "

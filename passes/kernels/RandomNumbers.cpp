@@ -320,7 +320,8 @@ Value emitStochastic(OpBuilder &builder, Location loc, Value source, Value unifo
     half = arith::FPToSIOp::create(builder, loc, i32, scaled);
   }
   Value bits = arith::BitcastOp::create(builder, loc, i32, source);
-  // Of the same sign, and away from zero if the bits that are dropped carry. Infinity has none.
+  // A carry into the upper bits moves the number away from zero. The lower bits of infinity are 0, so nothing
+  // carries there.
   Value carried = words.add(bits, half);
   Value isNaN = arith::CmpFOp::create(builder, loc, arith::CmpFPredicate::UNO, source, source);
   Value nan = words.constant(words.i32(), 0x7FC00000);

@@ -6,7 +6,7 @@
 
 namespace stepc::kernels {
 
-/// What the numbers of a draw depend on beside the element: one value for all elements.
+/// The operands of a draw beside the element. Each has one value for all elements.
 struct DrawOperands {
   bool operator==(const DrawOperands &) const = default;
   mlir::Value high, low;         ///< halves of the seed, f32

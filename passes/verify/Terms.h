@@ -37,8 +37,8 @@ public:
   Term unknown(mlir::Type element);
   /// A value rounded or widened to another type; the value itself if it has that type.
   Term convert(Term value, mlir::Type element);
-  /// What an optim.stochastic of the parameter rounds, if `value` is its result in f32; otherwise `value`. A
-  /// parameter of f32 stores it.
+  /// What a parameter of f32 stores of its new value. If `value` is the result of an optim.stochastic of the
+  /// parameter, that is its source, because f32 is not rounded by chance. Otherwise it is `value`.
   Term beforeStochastic(Term value) const;
   /// The result of an elementwise operation. A broadcast has no term of its own: callers pass on the term of
   /// its source. What follows from sizes and literals alone has a value. A select by such a condition is the

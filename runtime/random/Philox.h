@@ -21,8 +21,8 @@
 #include <string_view>
 
 namespace stepc::plan {
-/// What the numbers of a draw are like. It is no part of a plan, but IR text has its names as it has those of
-/// plans.
+/// The kinds of random numbers. No plan holds them, but IR text has their names, like those of enumerations
+/// of plans.
 enum class Draw : int64_t { Normal = 0, Uniform = 1, Uniform16 = 2 };
 template <>
 inline constexpr auto kNames<Draw> =

@@ -67,7 +67,8 @@ optimizer Noisy(lr, seed = 3) {
   param = stochastic(param - lr * (grad + z * (u - uniform())))
 }
 """
-ALL_ADAMW = ADAMW + "route {\n  AdamW(lr = 1e-3) for rest\n}\n"
+FOR_REST = "route {\n  AdamW(lr = 1e-3) for rest\n}\n"
+ALL_ADAMW = ADAMW + FOR_REST
 
 
 def iterated(steps):
@@ -314,8 +315,9 @@ def timings(small):
     yield Case("time.adamw", ALL_ADAMW, manifest(eighth_of_8b(1 if small else 32)) if not small else
                manifest([parameter(f"p{i}", (64, 64)) for i in range(4)]), reference=False)  # fmt: skip
     narrow = manifest([parameter("w", (1 << 6, 1 << 4) if small else (1 << 14, 1 << 14), "bf16")])
-    for name, rule in (("nearest", NARROW), ("chance", CHANCE), ("wide_nearest", ADAMW), ("wide_chance", ONE_CHANCE)):
-        yield Case(f"time.{name}", rule + "route {\n  AdamW(lr = 1e-3) for rest\n}\n", narrow, reference=False)
+    rounded = {"nearest": NARROW, "chance": CHANCE, "wide_nearest": ADAMW, "wide_chance": ONE_CHANCE}
+    for name, rule in rounded.items():
+        yield Case(f"time.{name}", rule + FOR_REST, narrow, reference=False)
     layer = {name: (16, 24) if small else shape for name, shape in LLAMA_8B.items()}
     yield Case("time.muon", MUON, manifest([parameter(name, shape, "bf16") for name, shape in layer.items()]), reference=False)
     yield Case(
@@ -367,7 +369,8 @@ def all_cases(small, dry):
             ("hidden.1.bias", (96,)), ("head", (96, 128)), ("head.scale", (1,)))]  # fmt: skip
         yield Case("example.c_trainer", (EXAMPLES / "c_trainer.optim").read_text(), manifest(plain))
     yield Case("odd", MIXED, manifest(odd_sizes()))
-    claims = '  AdamW(lr = 1e-3) for "*.q.weight", "*.up.weight", "*norm.weight"\n  Noisy(lr = 1e-3) for rest\n'
+    claims = '  AdamW(lr = 1e-3) for "*.q.weight", "*.up.weight", "*norm.weight"\n'
+    claims += "  Noisy(lr = 1e-3) for rest\n"
     yield Case("draws", CHANCE + NOISY + f"route {{\n{claims}}}\n", manifest(gpt(width + 3, 1, "bf16")))
     yield Case("places", PLACES, manifest(gpt(width + 3, 1, "bf16")))
     yield Case("matrices", MATRICES, manifest(gpt(width + 3, 1, "bf16")))

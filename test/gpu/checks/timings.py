@@ -124,8 +124,8 @@ def muon(machine):
 
 
 def chance(machine):
-    """AdamW with bf16 parameters, rounded by chance and to the nearest: with states of bf16 that are rounded as
-    well, 14 bytes of memory per element, and with states of f32, 22 bytes.
+    """AdamW with bf16 parameters, rounded by chance and to the nearest: with states of bf16 that are rounded
+    as well, 14 bytes of memory per element, and with states of f32, 22 bytes.
     """
     names = ("nearest", "chance", "wide_nearest", "wide_chance")
     bounds = {name: Bound(machine, f"time.{name}") for name in names}
@@ -140,7 +140,8 @@ def chance(machine):
             f"{1e3 * times[name]:.3f} ms, {ratio:.3f} times rounding to nearest with {what} (goal 1.1: "
             f"{'met' if ratio <= 1.1 else 'missed'})"
         )
-    return f"{elements / 1e6:.0f}e6 elements in " + ", in ".join(parts), {"elements": elements, **seconds(times)}
+    text = f"{elements / 1e6:.0f}e6 elements in " + ", in ".join(parts)
+    return text, {"elements": elements, **seconds(times)}
 
 
 def host(machine):

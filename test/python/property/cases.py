@@ -190,11 +190,14 @@ def state_shape(layout, kind):
 
 def random_batch(seed, count, divided=2, forms=True, chances=False):
     """`count` cases; strategies, dtypes and classes take turns, so that each comes often. The last `divided`
-    of them are matrices of several blocks: what is drawn before does not depend on them. `forms` and `chances` as in random_rule."""
+    of them are matrices of several blocks: what is drawn before does not depend on them. `forms` and
+    `chances` as in random_rule."""
     source = random.Random(seed)
     meshes = random_meshes(source, source.choice(TOTALS[1:] if source.random() < 0.95 else TOTALS))
     flavors = ["elementwise", "vector", "matrix", "matrix"]
-    rules = [random_rule(source, f"R{i}", flavor, forms=forms, chances=chances) for i, flavor in enumerate(flavors)]
+    rules = [
+        random_rule(source, f"R{i}", flavor, forms=forms, chances=chances) for i, flavor in enumerate(flavors)
+    ]
     batch = Batch(seed, meshes, rules, waves=source.randint(1, 3), threads=source.randint(1, 4))
     turn = source.randrange(12)
     chosen = {}  # equal parameters form a group, which has one strategy

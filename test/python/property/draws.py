@@ -31,30 +31,32 @@ def key_of(name, seed):
     return seed ^ (state >> 32), state % 2**32
 
 
+def drawn(positions, step, last, key):
+    """Four words for each position. `last` is the last word of the counter."""
+    same = np.ones_like(positions)
+    counters = [positions & MASK, positions >> np.uint64(32), same * np.uint64(step), same * np.uint64(last)]
+    return philox(np.stack(counters, axis=1), key)
+
+
 def normal(name, count, seed=0, call=0):
     """The numbers of a parameter's elements."""
     total = np.full(count, 6 - (6 << 24), np.int64)
+    elements, key = np.arange(count, dtype=np.uint64), key_of(name, seed)
     for part in range(3):
-        elements = np.arange(count, dtype=np.uint64)
-        counters = np.stack([elements & MASK, elements >> np.uint64(32), np.full(count, 1, np.uint64),
-                             np.full(count, 4 * call + part, np.uint64)], axis=1)  # fmt: skip
-        total += (philox(counters, key_of(name, seed)) >> np.uint64(8)).astype(np.int64).sum(axis=1)
+        total += (drawn(elements, 1, 4 * call + part, key) >> np.uint64(8)).astype(np.int64).sum(axis=1)
     return total.astype(np.float32) * np.float32(2.0**-24)
 
 
 def words(name, count, step, seed=0, call=0):
     """So many words of 32 bits that a draw has for a parameter, in the order of its elements."""
     positions = np.arange(-(-count // 4), dtype=np.uint64)
-    ones = np.ones_like(positions)
-    counters = np.stack([positions & MASK, positions >> np.uint64(32), ones * np.uint64(step),
-                         ones * np.uint64(4 * call)], axis=1)  # fmt: skip
-    return philox(counters, key_of(name, seed)).reshape(-1)[:count].astype(np.uint32)
+    return drawn(positions, step, 4 * call, key_of(name, seed)).reshape(-1)[:count].astype(np.uint32)
 
 
 def halves(name, count, step, seed=0, call=0):
     """So many numbers of 16 bits: two elements share a word, of which the first has the lower half."""
-    drawn = words(name, -(-count // 2), step, seed, call)
-    return np.stack([drawn & np.uint32(0xFFFF), drawn >> np.uint32(16)], axis=1).reshape(-1)[:count]
+    pairs = words(name, -(-count // 2), step, seed, call)
+    return np.stack([pairs & np.uint32(0xFFFF), pairs >> np.uint32(16)], axis=1).reshape(-1)[:count]
 
 
 def uniform(drawn):

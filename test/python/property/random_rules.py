@@ -277,7 +277,7 @@ class Generator:
         with self.drawn_from_text("random numbers\n"):
             if self.chance(0.9):
                 self.lines[-2] += f" + uniform() * {self.leaf('full')}"
-            rounds = [f"{name} = " for name, (dtype, kind) in self.states.items() if (dtype, kind) == ("bf16", "full")]
+            rounds = [f"{name} = " for name, of in self.states.items() if of == ("bf16", "full")]
             rounds += ["param = "] if may_round else []
             for index, line in enumerate(self.lines):
                 for target in rounds:
@@ -348,8 +348,8 @@ def random_form(options, steps, cores):
 def random_rule(random, name, flavor, idle=False, forms=False, chances=False):
     """`flavor`: "elementwise", "vector" (any shape, reductions of everything) or "matrix". `idle`: some leave
     the parameter alone; then nothing may need a whole matrix, whatever the flavor. `forms`: orthogonalize may
-    have a form; if it is ON_CORES, one that targets with tensor cores take. Such rules may also have metrics. `chances`: rules draw random numbers, which
-    depend on the parameter's name. No parameter is f16."""
+    have a form; if it is ON_CORES, one that targets with tensor cores take. Such rules may also have metrics.
+    `chances`: rules draw random numbers, which depend on the parameter's name. No parameter is f16."""
     rule = Generator(random, name, flavor, idle, forms, chances).make()
     named = any(word in rule.text for word in ("row", "col", "over =", "orthogonalize"))
     return Rule(rule.name, rule.text, named, rule.elementwise, rule.states)

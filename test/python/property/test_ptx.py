@@ -232,17 +232,20 @@ def test_two_blocks_that_draw_share_a_multiprocessor(tmp_path, chip):
     one = {"name": "w", "shape": [64, 64], "dtype": "bf16", "mesh": "one", "placements": ["R"]}
     meshes = [{"name": "one", "axes": [{"name": "x", "size": 1}]}]
     (tmp_path / "m.json").write_text(json.dumps({"version": 1, "meshes": meshes, "parameters": [one]}))
-    stepc("compile", tmp_path / "draws.optim", "-m", tmp_path / "m.json", "--emit", "exec", "-o", tmp_path, "--target", f"cuda:{chip}")
+    stepc("compile", tmp_path / "draws.optim", "-m", tmp_path / "m.json", "--emit", "exec", "-o", tmp_path,
+          "--target", f"cuda:{chip}")  # fmt: skip
     file = made_of(tmp_path / "draws.mlir")
     (kernel,) = (text for name, text in entries(file).items() if "elementwise" in name)
-    # Eight aligned elements share three counters of roundings and have two of uniform(). Others have four each. A
-    # counter takes 20 products.
+    # Eight aligned elements share three counters of roundings and have two of uniform(). Others have four
+    # each. A counter takes 20 products.
     assert 0 < len(re.findall(r"mul\.hi\.u32", kernel)) <= 20 * (3 + 2 + 4)
     done = subprocess.run(
-        [tool("ptxas"), "-v", f"-arch={chip}", file, "-o", tmp_path / "cubin"], capture_output=True, text=True, check=True
-    )
+        [tool("ptxas"), "-v", f"-arch={chip}", file, "-o", tmp_path / "cubin"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
     usage = re.search(
-        r"entry function 'Narrow_elementwise_bf16'.*?(\d+) bytes stack frame, (\d+) bytes spill stores.*?Used (\d+) registers",
+        r"entry function 'Narrow_elementwise_bf16'.*?(\d+) bytes stack frame, (\d+) bytes spill stores"
+        r".*?Used (\d+) registers",
         done.stderr, flags=re.DOTALL,
     )  # fmt: skip
     assert usage[1] == usage[2] == "0" and int(usage[3]) <= 128, done.stderr

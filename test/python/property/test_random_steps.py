@@ -1,4 +1,4 @@
-"""`uniform()` and `stochastic(x)`: equal to NumPy bit for bit, wherever the elements are, and good random numbers."""
+"""`uniform()` and `stochastic(x)`: equal to NumPy bit for bit, wherever elements are, and random enough."""
 
 import json
 import math
@@ -191,7 +191,7 @@ def test_a_resumed_run_and_large_step_counts(tmp_path):
     half = run(*files, tmp_path / "between.safetensors", steps=2)
     save(files[2], half | grads)
     resumed = run(*files, tmp_path / "out.safetensors", steps=2)
-    assert {name: one.data for name, one in resumed.items()} == {name: one.data for name, one in whole.items()}
+    assert not differences(resumed, whole)
     count = half["state:Noise.rows:step"]
     count.data = np.array(3 * 2**16 + 7, np.int64).tobytes()
     save(files[2], half | grads)
@@ -199,19 +199,24 @@ def test_a_resumed_run_and_large_step_counts(tmp_path):
     assert (found.reshape(-1) == uniform(words("Noise.rows", found.size, 3 * 2**16 + 8, 5, 1))).all()
 
 
+FILES = ("s.optim", "m.json", "in.safetensors", "out.safetensors")
+
+
 def run_one(tmp_path, body, grad, routes=("seed = 1",), names=None):
-    """Runs one step of a rule for a parameter per route, all with the gradient, and gives their states `s`."""
+    """Runs a step of a rule for a parameter per route, all with this gradient. Returns their states `s`."""
     names = names or [f"w{i}" for i in range(len(routes))]
     claims = "".join(f'  O({route}) for "{name}"\n' for route, name in zip(routes, names, strict=True))
-    parameters = [{"name": name, "shape": list(grad.shape), "dtype": "f32", "mesh": "line", "placements": ["S(0)"]}
-                  for name in names]  # fmt: skip
-    document = {"version": 1, "meshes": [{"name": "line", "axes": [{"name": "x", "size": 2}]}], "parameters": parameters}
-    (tmp_path / "s.optim").write_text(f"optimizer O() {{\n{body}\n  param = param\n}}\nroute {{\n{claims}}}\n")
+    common = {"shape": list(grad.shape), "dtype": "f32", "mesh": "line", "placements": ["S(0)"]}
+    parameters = [{"name": name} | common for name in names]
+    meshes = [{"name": "line", "axes": [{"name": "x", "size": 2}]}]
+    document = {"version": 1, "meshes": meshes, "parameters": parameters}
+    text = f"optimizer O() {{\n{body}\n  param = param\n}}\nroute {{\n{claims}}}\n"
+    (tmp_path / "s.optim").write_text(text)
     (tmp_path / "m.json").write_text(json.dumps(document))
     given = {f"param:{name}": tensor(np.zeros(grad.shape), "f32") for name in names}
     given |= {f"grad:{name}": tensor(grad, "f32") for name in names}
     save(tmp_path / "in.safetensors", given)
-    found = run(*(tmp_path / file for file in ("s.optim", "m.json", "in.safetensors", "out.safetensors")), steps=1)
+    found = run(*(tmp_path / file for file in FILES), steps=1)
     return [values(found, f"state:{name}:s") for name in names]
 
 
@@ -222,8 +227,8 @@ def test_results_are_neighbours(tmp_path):
     """Of every exponent, with all kinds of bits below those of bf16."""
     bits = np.arange(0, 2**32, 50021, dtype=np.uint32)
     bits = np.concatenate([bits, bits & np.uint32(0xFFFF0000), bits | np.uint32(0xFFFF)])
-    special = [0, 0x80000000, 1, 0x807FFFFF, 0x7F7FFFFF, 0xFF7F0001, 0x7F800000, 0xFF800000, 0x7F800001, 0x7FFFFFFF,
-               0xFFFFFFFF]  # fmt: skip
+    special = [0, 0x80000000, 1, 0x807FFFFF, 0x7F7FFFFF, 0xFF7F0001, 0x7F800000, 0xFF800000, 0x7F800001,
+               0x7FFFFFFF, 0xFFFFFFFF]  # fmt: skip
     bits = np.concatenate([bits, np.array(special, np.uint32)])
     x = bits.view(np.float32)
     (found,) = run_one(tmp_path, ROUND, x)
@@ -267,13 +272,14 @@ def test_draws_differ(tmp_path):
     grad = np.zeros((8, 8))
     assert run_one(tmp_path, text.format("uniform()"), grad)[0] > 1
     assert run_one(tmp_path, text.format("a"), grad)[0] == 0  # one call
-    first, second = run_one(tmp_path, "  state s : f32\n  s = uniform()", grad, ["seed = 1"] * 2)
+    plain = "  state s : f32\n  s = uniform()"
+    first, second = run_one(tmp_path, plain, grad, ["seed = 1"] * 2)
     assert (first != second).any()
-    first, second = (run_one(tmp_path, "  state s : f32\n  s = uniform()", grad, [f"seed = {seed}"])[0] for seed in (1, 2))
+    first, second = (run_one(tmp_path, plain, grad, [f"seed = {seed}"])[0] for seed in (1, 2))
     assert (first != second).any()
     steps = "  state s : f32\n  state before : f32\n  s = uniform() - before\n  before = uniform()"
     run_one(tmp_path, steps, grad)
-    files = [tmp_path / file for file in ("s.optim", "m.json", "in.safetensors", "out.safetensors")]
+    files = [tmp_path / file for file in FILES]
     first, second = (values(run(*files, steps=count), "state:w0:before") for count in (1, 2))
     assert (first != second).any()
     # A function has a draw of its own for each call and each turn.
@@ -284,19 +290,25 @@ def test_draws_differ(tmp_path):
     assert (found == (drawn[0] + drawn[1]) + drawn[2]).all()
 
 
+ROUND_ALONE = f"optimizer Round{RULES['Round']}\nroute {{\n  Round(lr = 1) for rest\n}}\n"
+
+
 def test_parameters_of_f16_are_refused(tmp_path):
     document = manifest(["Round"], ["rows"])
     document["parameters"][0]["dtype"] = "f16"
     (tmp_path / "m.json").write_text(json.dumps(document))
-    (tmp_path / "s.optim").write_text("optimizer Round" + RULES["Round"] + "\nroute {\n  Round(lr = 1) for rest\n}\n")
-    with pytest.raises(CompilerFailed, match="parameter 'Round.rows': expected a bf16 or f32 parameter, because optimizer "
-                       "Round rounds it by chance, found f16") as failure:  # fmt: skip
+    (tmp_path / "s.optim").write_text(ROUND_ALONE)
+    expected = (
+        "parameter 'Round.rows': expected a bf16 or f32 parameter, because optimizer Round rounds it by "
+        "chance, found f16"
+    )
+    with pytest.raises(CompilerFailed, match=expected) as failure:
         stepc("check", tmp_path / "s.optim", "-m", tmp_path / "m.json")
     assert "s.optim:4:11: note: it is rounded here" in str(failure.value)
 
 
 def test_trainers_are_told_that_elements_differ(tmp_path):
     (tmp_path / "m.json").write_text(json.dumps(manifest(["Round"], ["rows"])))
-    (tmp_path / "s.optim").write_text("optimizer Round" + RULES["Round"] + "\nroute {\n  Round(lr = 1) for rest\n}\n")
+    (tmp_path / "s.optim").write_text(ROUND_ALONE)
     found = json.loads(stepc("check", tmp_path / "s.optim", "-m", tmp_path / "m.json", "--json"))
     assert [route["elementwise"] for route in found["routes"]] == [False]
